@@ -1,6 +1,6 @@
 //! Programs that create tasks and wait for them.
 
-use super::Door;
+use super::Protocol;
 use super::status::{status_of, stopping};
 use crate::listen::stop_of;
 use redrive_azolla::orchestrator::client_service_server::ClientService;
@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status};
 use uuid::Uuid;
 
 /// Calls of clients.
-pub(super) struct Clients(pub(super) Arc<Door>);
+pub(super) struct Clients(pub(super) Arc<Protocol>);
 
 impl Clients {
     /// What is known of a task at this moment.
@@ -65,7 +65,7 @@ fn unknown(error: &EngineError) -> WaitForTaskResponse {
 #[tonic::async_trait]
 impl ClientService for Clients {
     async fn create_task(&self, request: Request<CreateTaskRequest>) -> Result<Response<CreateTaskResponse>, Status> {
-        let Door { app, settings, policies, .. } = &*self.0;
+        let Protocol { app, settings, policies, .. } = &*self.0;
         let request = request.into_inner();
         let task = submission(&app.engine, policies, &request, &app.limits.of_jobs(), settings.of_tasks());
         let task = task.map_err(|wrong| Status::invalid_argument(wrong.join("; ")))?;

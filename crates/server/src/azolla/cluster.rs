@@ -1,7 +1,7 @@
 //! The streams of shepherds: each runs in a task of its own, and the answer begins at once, because a shepherd says who
 //! it is only after it has seen the headers of the answer.
 
-use super::{Door, stream};
+use super::{Protocol, stream};
 use redrive_azolla::orchestrator::cluster_service_server::ClusterService;
 use redrive_azolla::orchestrator::{ClientMsg, ServerMsg};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 pub(super) const OUTGOING: usize = 64;
 
 /// Streams of shepherds.
-pub(super) struct Cluster(pub(super) Arc<Door>);
+pub(super) struct Cluster(pub(super) Arc<Protocol>);
 
 #[tonic::async_trait]
 impl ClusterService for Cluster {

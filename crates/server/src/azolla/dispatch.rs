@@ -41,7 +41,7 @@ pub(super) async fn run(session: &Session, outgoing: &Outgoing, told: &mpsc::Sen
                 tasks.set(claim(session, outgoing));
             }
             () = sleep_until(silent_until) => {
-                let timestamp = session.door.app.engine.now().micros() / 1_000_000;
+                let timestamp = session.protocol.app.engine.now().micros() / 1_000_000;
                 let ping = ServerMsg { kind: Some(Kind::Ping(Ping { timestamp })) };
                 // Where messages wait already, this one would tell nothing.
                 let _ = outgoing.try_send(Ok(ping));
@@ -58,8 +58,8 @@ fn gone() -> Status {
 
 /// The next tasks for a shepherd, once it can take any. Dropped on the way, they are released.
 async fn claim(session: &Session, outgoing: &Outgoing) -> Result<Vec<Job>, Status> {
-    let Session { door, shepherd, worker, queue, most, .. } = session;
-    let engine = &door.app.engine;
+    let Session { protocol, shepherd, worker, queue, most, .. } = session;
+    let engine = &protocol.app.engine;
     loop {
         let room = shepherd.room(*most).await;
         // Messages that the connection has not taken yet are not overtaken by more claims.
@@ -72,11 +72,11 @@ async fn claim(session: &Session, outgoing: &Outgoing) -> Result<Vec<Job>, Statu
         let request = ClaimRequest {
             count,
             bytes: LONGEST_MESSAGE,
-            lease: Some(span(door.settings.lease)),
+            lease: Some(span(protocol.settings.lease)),
             wait: WAIT,
             ..ClaimRequest::new(vec![Arc::clone(queue)], Arc::clone(worker))
         };
-        let (stopping, held) = (door.app.stopping.clone(), Arc::clone(engine).worker_held(Arc::clone(worker)));
+        let (stopping, held) = (protocol.app.stopping.clone(), Arc::clone(engine).worker_held(Arc::clone(worker)));
         let ended = async move {
             tokio::select! {
                 () = stop_of(stopping) => {}
@@ -103,7 +103,7 @@ async fn send(session: &Session, outgoing: &Outgoing, told: &mpsc::Sender<Told>,
     let task: Task = task_of(job);
     let found = encoded_len(&task) + AROUND;
     if found > LONGEST_MESSAGE {
-        let ending = too_large(found, &session.door.app.limits.of_jobs());
+        let ending = too_large(found, &session.protocol.app.limits.of_jobs());
         let told = told.send(Told::Report(Report { id: job.id, ending })).await;
         return told.map_err(|_| gone());
     }

@@ -1,6 +1,6 @@
 //! The address of the protocol: connections, keys, and the end.
 
-use super::Door;
+use super::Protocol;
 use super::clients::Clients;
 use super::cluster::Cluster;
 use super::connection::Connection;
@@ -38,9 +38,10 @@ impl Server {
     /// callers that wait are told so, and running calls are answered. What takes longer than `limits.drain` is cut off.
     pub async fn serve_azolla(&self, listener: TcpListener, stopped: impl Future<Output = ()>) {
         let app = &self.app;
-        let door = Arc::new(Door::new(Arc::clone(app)));
-        let clients = ClientServiceServer::new(Clients(Arc::clone(&door))).max_decoding_message_size(LONGEST_MESSAGE);
-        let cluster = ClusterServiceServer::new(Cluster(door)).max_decoding_message_size(LONGEST_REPORT);
+        let protocol = Arc::new(Protocol::new(Arc::clone(app)));
+        let clients =
+            ClientServiceServer::new(Clients(Arc::clone(&protocol))).max_decoding_message_size(LONGEST_MESSAGE);
+        let cluster = ClusterServiceServer::new(Cluster(protocol)).max_decoding_message_size(LONGEST_REPORT);
         let keys = app.keys.clone();
         let admit = move |request: Request<()>| {
             if keys.is_empty() || keys.admit(&request.metadata().clone().into_headers()) {

@@ -58,14 +58,14 @@ impl AzollaSettings {
 }
 
 /// What all calls share.
-struct Door {
+struct Protocol {
     app: Arc<App>,
     settings: AzollaSettings,
     policies: Policies,
     shepherds: Shepherds,
 }
 
-impl Door {
+impl Protocol {
     fn new(app: Arc<App>) -> Self {
         let settings = app.azolla.clone();
         let policies = Policies::new(settings.dead_letters);

@@ -35,11 +35,11 @@ impl Settler {
     }
 
     pub(super) async fn run(self, mut reports: mpsc::Receiver<Told>) {
-        let beat = self.session.door.settings.beat();
+        let beat = self.session.protocol.settings.beat();
         let mut beats = interval_at(Instant::now() + beat, beat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The leases that it brings begin anew.
-        self.extend(self.session.door.settings.lease).await;
+        self.extend(self.session.protocol.settings.lease).await;
         loop {
             let mut told = Vec::new();
             tokio::select! {
@@ -49,7 +49,7 @@ impl Settler {
                     }
                 }
                 // As long as the stream is open, the shepherd is there: a silent one is noticed where it is read.
-                _ = beats.tick() => self.extend(self.session.door.settings.lease).await,
+                _ = beats.tick() => self.extend(self.session.protocol.settings.lease).await,
             }
             self.settle(told).await;
         }
@@ -87,9 +87,9 @@ impl Settler {
 
     /// Asks the store until it answers, or the leases are over.
     async fn stored(&self, endings: Vec<(LeaseRef, Ending)>) -> Result<Vec<Result<Settled, EngineError>>, EngineError> {
-        let until = Instant::now() + self.session.door.settings.lease;
+        let until = Instant::now() + self.session.protocol.settings.lease;
         loop {
-            match self.session.door.app.engine.settle(endings.clone()).await {
+            match self.session.protocol.app.engine.settle(endings.clone()).await {
                 Err(error) if Instant::now() < until => {
                     warn!("cannot store reports of {} yet: {error}", self.session.worker);
                     tokio::time::sleep(AGAIN).await;
@@ -107,7 +107,7 @@ impl Settler {
         if held.is_empty() || !shepherd.is_current(self.session.number) {
             return;
         }
-        match self.session.door.app.engine.extend(held.clone(), Some(span(lease))).await {
+        match self.session.protocol.app.engine.extend(held.clone(), Some(span(lease))).await {
             Ok(answers) => {
                 for (held, answer) in held.iter().zip(answers) {
                     if answer.is_err() {
@@ -121,15 +121,15 @@ impl Settler {
 
     /// The stream is over. The shepherd has its tasks for some time, in which it may come back.
     async fn leave(self) {
-        let Session { door, shepherd, number, worker, .. } = &*self.session;
+        let Session { protocol, shepherd, number, worker, .. } = &*self.session;
         if !shepherd.is_current(*number) {
             return;
         }
-        let reconnect = door.settings.reconnect;
+        let reconnect = protocol.settings.reconnect;
         info!("{worker} is gone; its tasks wait {reconnect:?} for it (azolla.reconnect)");
         self.extend(reconnect).await;
         tokio::time::sleep(reconnect * 2).await;
-        door.shepherds.forget(shepherd, *number);
+        protocol.shepherds.forget(shepherd, *number);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::settler::{Settler, Told};
 use super::shepherds::Shepherd;
-use super::{Door, dispatch};
+use super::{Protocol, dispatch};
 use crate::listen::stop_of;
 use redrive_azolla::orchestrator::client_msg::Kind;
 use redrive_azolla::orchestrator::{ClientMsg, Hello, ServerMsg};
@@ -24,7 +24,7 @@ pub(super) type Outgoing = mpsc::Sender<Result<ServerMsg, Status>>;
 
 /// A stream of a shepherd that has said who it is.
 pub(super) struct Session {
-    pub(super) door: Arc<Door>,
+    pub(super) protocol: Arc<Protocol>,
     pub(super) shepherd: Arc<Shepherd>,
     /// The number of the stream among those of the shepherd.
     pub(super) number: u64,
@@ -36,10 +36,10 @@ pub(super) struct Session {
 
 /// Serves a stream. It ends with a status that is no error only where the server stops: a shepherd comes back at once
 /// then, and waits after all others.
-pub(super) async fn run(door: Arc<Door>, mut messages: Streaming<ClientMsg>, outgoing: Outgoing) {
-    let stopped = stop_of(door.app.stopping.clone());
+pub(super) async fn run(protocol: Arc<Protocol>, mut messages: Streaming<ClientMsg>, outgoing: Outgoing) {
+    let stopped = stop_of(protocol.app.stopping.clone());
     let ended = tokio::select! {
-        ended = serve(&door, &mut messages, &outgoing) => ended,
+        ended = serve(&protocol, &mut messages, &outgoing) => ended,
         () = stopped => Ok(()),
     };
     if let Err(status) = ended {
@@ -48,9 +48,13 @@ pub(super) async fn run(door: Arc<Door>, mut messages: Streaming<ClientMsg>, out
     }
 }
 
-async fn serve(door: &Arc<Door>, messages: &mut Streaming<ClientMsg>, outgoing: &Outgoing) -> Result<(), Status> {
-    let hello = greeted(door, messages).await?;
-    let session = Arc::new(enter(door, hello).await?);
+async fn serve(
+    protocol: &Arc<Protocol>,
+    messages: &mut Streaming<ClientMsg>,
+    outgoing: &Outgoing,
+) -> Result<(), Status> {
+    let hello = greeted(protocol, messages).await?;
+    let session = Arc::new(enter(protocol, hello).await?);
     let (told, reports) = mpsc::channel(INCOMING);
     // It stores what was reported, even where the stream breaks meanwhile, and extends leases as long as there are
     // messages.
@@ -65,8 +69,8 @@ async fn serve(door: &Arc<Door>, messages: &mut Streaming<ClientMsg>, outgoing: 
 }
 
 /// The first message, which has to say who it is.
-async fn greeted(door: &Door, messages: &mut Streaming<ClientMsg>) -> Result<Hello, Status> {
-    let first = timeout(door.app.limits.header_timeout, messages.message()).await;
+async fn greeted(protocol: &Protocol, messages: &mut Streaming<ClientMsg>) -> Result<Hello, Status> {
+    let first = timeout(protocol.app.limits.header_timeout, messages.message()).await;
     let first = first.map_err(|_| Status::deadline_exceeded("no Hello has come (limits.header_timeout)"))??;
     let found = match first.map(|message| message.kind) {
         Some(Some(Kind::Hello(hello))) => return Ok(hello),
@@ -80,22 +84,22 @@ async fn greeted(door: &Door, messages: &mut Streaming<ClientMsg>) -> Result<Hel
 }
 
 /// Lets a shepherd in. One of which this process knows nothing may have tasks from before a restart of the server.
-async fn enter(door: &Arc<Door>, hello: Hello) -> Result<Session, Status> {
+async fn enter(protocol: &Arc<Protocol>, hello: Hello) -> Result<Session, Status> {
     let Hello { shepherd_uuid, max_concurrency, domain, shepherd_group } = hello;
     let id = Uuid::try_parse(&shepherd_uuid).map_err(|_| {
         Status::invalid_argument(format!("Invalid shepherd_uuid: found {shepherd_uuid:?}; allowed is a UUID"))
     })?;
     let queue: Arc<str> = queue_of(&domain, &shepherd_group).into();
-    let (found, most) = (queue.len(), door.app.limits.name_bytes);
+    let (found, most) = (queue.len(), protocol.app.limits.name_bytes);
     if found > most {
         return Err(Status::invalid_argument(format!(
             "found a domain and a shepherd group of {found} bytes as {queue:?}; at most {most} are allowed \
              (limits.name_bytes)"
         )));
     }
-    let (shepherd, number, is_new) = door.shepherds.enter(id);
+    let (shepherd, number, is_new) = protocol.shepherds.enter(id);
     let worker = shepherd.worker();
-    if is_new && let Err(error) = recall(door, &shepherd, &worker, &queue).await {
+    if is_new && let Err(error) = recall(protocol, &shepherd, &worker, &queue).await {
         // What it has is not forgotten: its leases are in the store.
         warn!("cannot read which tasks the shepherd {id} has: {error}");
     }
@@ -104,18 +108,18 @@ async fn enter(door: &Arc<Door>, hello: Hello) -> Result<Session, Status> {
         concurrency: Some(max_concurrency.into()),
         ..WorkerReport::default()
     };
-    door.app.engine.note_heartbeat(&worker, report);
+    protocol.app.engine.note_heartbeat(&worker, report);
     info!("shepherd {id} of domain {domain:?}, group {shepherd_group:?}, takes up to {max_concurrency} tasks");
     let most = usize::try_from(max_concurrency).unwrap_or(usize::MAX);
-    Ok(Session { door: Arc::clone(door), shepherd, number, worker, queue, most })
+    Ok(Session { protocol: Arc::clone(protocol), shepherd, number, worker, queue, most })
 }
 
 /// Reads from the store which tasks a shepherd has.
-async fn recall(door: &Door, shepherd: &Shepherd, worker: &str, queue: &Arc<str>) -> Result<(), EngineError> {
+async fn recall(protocol: &Protocol, shepherd: &Shepherd, worker: &str, queue: &Arc<str>) -> Result<(), EngineError> {
     let filter = Filter { queue: Some(Arc::clone(queue)), state: Some(State::Active), ..Filter::default() };
     let mut page = Page { payloads: false, ..Page::new(0, 500) };
     loop {
-        let listed = door.app.engine.list(filter.clone(), page).await?;
+        let listed = protocol.app.engine.list(filter.clone(), page).await?;
         let own = listed.jobs.iter().filter(|job| job.lease.as_ref().is_some_and(|lease| *lease.worker == *worker));
         own.for_each(|job| shepherd.take(job));
         let Some(next) = listed.next else { return Ok(()) };
@@ -125,7 +129,7 @@ async fn recall(door: &Door, shepherd: &Shepherd, worker: &str, queue: &Arc<str>
 
 /// Reads what the shepherd says until it says nothing for as long as a lease lasts.
 async fn read(session: &Session, messages: &mut Streaming<ClientMsg>, told: &mpsc::Sender<Told>) -> Result<(), Status> {
-    let lease = session.door.settings.lease;
+    let lease = session.protocol.settings.lease;
     loop {
         let message = timeout(lease, messages.message())
             .await
@@ -135,11 +139,11 @@ async fn read(session: &Session, messages: &mut Streaming<ClientMsg>, told: &mps
         };
         let told_now = match message.kind {
             Some(Kind::Status(_)) => {
-                session.door.app.engine.note_heartbeat(&session.worker, WorkerReport::default());
+                session.protocol.app.engine.note_heartbeat(&session.worker, WorkerReport::default());
                 Told::Alive
             }
             Some(Kind::Ack(_)) => Told::Alive,
-            Some(Kind::TaskResult(result)) => match report_of(result, &session.door.app.limits.of_jobs()) {
+            Some(Kind::TaskResult(result)) => match report_of(result, &session.protocol.app.limits.of_jobs()) {
                 Ok(report) => Told::Report(report),
                 Err(wrong) => {
                     warn!("a report of {} is ignored: {wrong}", session.worker);

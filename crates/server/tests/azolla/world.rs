@@ -167,7 +167,7 @@ impl Shepherd {
         self.say(Kind::Status(Heartbeat { current_load, available_capacity })).await;
     }
 
-    /// The next task; signs of life are passed over.
+    /// The next task; heartbeats are passed over.
     pub(crate) async fn task(&mut self) -> Task {
         loop {
             match self.heard.message().await.expect("the stream is open").expect("it goes on").kind {
@@ -178,7 +178,7 @@ impl Shepherd {
         }
     }
 
-    /// The next sign of life.
+    /// The next heartbeats.
     pub(crate) async fn ping(&mut self) -> i64 {
         match self.heard.message().await.expect("the stream is open").expect("it goes on").kind {
             Some(server_msg::Kind::Ping(ping)) => ping.timestamp,
