@@ -119,7 +119,7 @@ fn growing(initial_delay: f64, multiplier: f64, max_delay: f64) -> Vec<(&'static
 /// How many policies are cached; when there are more, all are dropped.
 const MOST_CACHED: usize = 1_000;
 
-/// Policies of tasks as they apply at this door, cached by where the engine has the policy that they come from.
+/// Policies of tasks as they apply in this protocol, cached by where the engine has the policy that they come from.
 #[derive(Debug)]
 pub struct Policies {
     on_stop: Disposition,
@@ -134,7 +134,7 @@ impl Policies {
         Self { on_stop, adapted: Mutex::default() }
     }
 
-    /// A policy with what holds at this door alone.
+    /// A policy with what holds in this protocol alone.
     fn adapted(&self, read: Arc<Effective>) -> Result<Arc<Effective>, Problems> {
         let any_error = Pattern::exact(ANY_ERROR);
         let includes = |policy: &Policy| {

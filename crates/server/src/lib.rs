@@ -1,5 +1,5 @@
-//! Open Job Spec and Exosphere's API over HTTP, and Azolla's protocol over gRPC. It translates requests into commands of the engine; no rule about jobs
-//! is here.
+//! Open Job Spec and Exosphere's API over HTTP, and Azolla's protocol over gRPC. It translates requests into commands
+//! of the engine; no rule about jobs is here.
 
 mod api_error;
 mod app;
@@ -29,5 +29,6 @@ pub use limits::Limits;
 pub use local::LocalStore;
 pub use openapi::openapi;
 pub use programs::programs;
+pub use redrive_exosphere::Leases;
 pub use secrets::SecretKeys;
 pub use webhooks::WebhookSettings;

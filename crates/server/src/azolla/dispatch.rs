@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 use tracing::warn;
 
-/// After how long without a task a shepherd gets a sign of life.
+/// After how long without a task a shepherd gets a ping.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How long one claim waits.
 const WAIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What the message around a task takes.
 const AROUND: usize = 64;
 
-/// Sends tasks, and signs of life, until the shepherd takes no more messages.
+/// Sends tasks, and pings, until the shepherd takes no more messages.
 pub(super) async fn run(session: &Session, outgoing: &Outgoing, told: &mpsc::Sender<Told>) -> Result<(), Status> {
     let mut tasks = std::pin::pin!(claim(session, outgoing));
     let mut silent_until = Instant::now() + SILENCE;

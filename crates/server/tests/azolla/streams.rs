@@ -53,7 +53,7 @@ async fn a_shepherd_has_no_more_tasks_than_it_can_run_whatever_it_says_of_its_lo
 }
 
 #[tokio::test]
-async fn a_silent_server_gives_signs_of_life() {
+async fn a_silent_server_sends_pings() {
     let world = World::new().await;
     let mut shepherd = world.shepherd(1).await;
     assert_eq!(shepherd.ping().await, 1_770_976_800, "the time of the server, in seconds");

@@ -9,6 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
+pub(crate) use redrive_server::Leases;
 use redrive_server::{
     ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings,
 };
@@ -42,6 +43,7 @@ pub(crate) struct Parts {
     pub(crate) webhooks: WebhookSettings,
     pub(crate) secrets: SecretKeys,
     pub(crate) azolla: AzollaSettings,
+    pub(crate) leases: Leases,
 }
 
 impl Default for Parts {
@@ -58,6 +60,7 @@ impl Default for Parts {
             webhooks: WebhookSettings::default(),
             secrets: SecretKeys::default(),
             azolla: AzollaSettings::default(),
+            leases: Leases::default(),
         }
     }
 }
@@ -96,7 +99,7 @@ impl Harness {
         let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
-        let programs = redrive_server::programs(&parts.limits);
+        let programs = redrive_server::programs(&parts.limits, parts.leases);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let log = log::captured();
         let settings = ServerSettings {
