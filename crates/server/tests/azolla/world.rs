@@ -37,7 +37,11 @@ impl World {
     }
 
     pub(crate) async fn with(parts: Parts) -> Self {
-        let harness = Arc::new(Harness::with(parts));
+        Self::of(Harness::with(parts)).await
+    }
+
+    pub(crate) async fn of(harness: Harness) -> Self {
+        let harness = Arc::new(harness);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
