@@ -26,6 +26,7 @@ Examples:
   redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
   REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
   redrive serve --default-policy retry.json
+  redrive serve --azolla-listen 127.0.0.1:52710
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
@@ -47,6 +48,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", config.listen)))?;
+    let azolla = azolla_listener(config.azolla_listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let few_descriptors = descriptors::reserve(&mut config.limits)?;
     let (backend, lines) = backend::open(&config.location).await?;
@@ -69,6 +71,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         test_directives: config.test_directives,
         backend: backend.name(),
         webhooks: config.webhooks,
+        azolla: config.azolla,
     };
     let local = match &backend {
         Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), config.backups)),
@@ -76,8 +79,13 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let server = server.with_secret_keys(config.secret_keys);
-    let keys = admission(&server, address, config.anyone_may_call).await?;
+    let azolla_address = azolla.as_ref().and_then(|listener| listener.local_addr().ok());
+    let addresses = [("listen", Some(address)), ("azolla_listen", azolla_address)];
+    let keys = admission(&server, addresses, config.anyone_may_call).await?;
     info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
+    if let Some(address) = azolla_address {
+        info!(%address, "Azolla's protocol on {address} ({keys})");
+    }
     backend.observe(server.write_observer());
     let (finish, finished) = watch::channel(false);
     let advancing = wait_for(finished.clone());
@@ -88,6 +96,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
+        serve_azolla(&server, azolla, stop.clone()),
         server.log_discarded(wait_for(stop.clone())),
         server.deliver_webhooks(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
@@ -99,20 +108,23 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
 
 /// Who is admitted, in words. A server that other machines can reach admits everyone only where the operator has said
 /// so.
-async fn admission(server: &Server, address: SocketAddr, anyone_may_call: bool) -> Result<&'static str, Failed> {
-    if anyone_may_call {
-        if !address.ip().is_loopback() {
-            warn!("everyone who can reach {address} may call this server, without any key (anyone_may_call)");
-        }
-        return Ok("no key needed");
-    }
+async fn admission(
+    server: &Server,
+    addresses: [(&str, Option<SocketAddr>); 2],
+    anyone_may_call: bool,
+) -> Result<&'static str, Failed> {
     let needs_keys = server.needs_keys().await.map_err(Failed::unreachable)?;
-    if !needs_keys && !address.ip().is_loopback() {
-        return Err(Failed::invalid(format!(
-            "listen: found \"{address}\", which other machines can reach, and there is no key; allowed without a key \
-             are loopback addresses: set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1 and make a key with \
-             `redrive key create`, or, if everyone who can reach it may do everything, set anyone_may_call = true"
-        )));
+    for (setting, address) in addresses {
+        let Some(address) = address.filter(|address| !needs_keys && !address.ip().is_loopback()) else { continue };
+        if !anyone_may_call {
+            return Err(Failed::invalid(format!(
+                "{setting}: found \"{address}\", which other machines can reach, and there is no key; allowed without a \
+                 key are loopback addresses: set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1 and make a \
+                 key with `redrive key create`, or, if everyone who can reach it may do everything, set \
+                 anyone_may_call = true"
+            )));
+        }
+        warn!("everyone who can reach {address} may call this server, without any key (anyone_may_call)");
     }
     Ok(if needs_keys { "callers need a key" } else { "no key needed" })
 }
@@ -146,6 +158,19 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
             );
         }),
         _ => {}
+    }
+}
+
+/// The listener for Azolla's protocol, if it is served.
+async fn azolla_listener(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failed> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    listener.map(Some).map_err(|error| Failed::unreachable(format!("cannot listen on {address}: {error}")))
+}
+
+async fn serve_azolla(server: &Server, listener: Option<TcpListener>, stop: watch::Receiver<bool>) {
+    if let Some(listener) = listener {
+        server.serve_azolla(listener, wait_for(stop)).await;
     }
 }
 

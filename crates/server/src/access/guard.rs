@@ -6,6 +6,8 @@
 use super::caller::Caller;
 use super::configured::{ApiKeys, Presented};
 use super::program::{CHANGE, Change, KEY, KIND, Keys};
+use super::rule::{Queues, Rule};
+use super::scope::Scope;
 use super::secret::id_of;
 use super::stored::{StoredKey, StoredSecret};
 use crate::api_error::{ApiError, Code};
@@ -21,6 +23,8 @@ use tracing::{error, warn};
 
 /// How old the known keys may be.
 const LONGEST: Span = Span::from_secs(1);
+/// How old they may be for callers that cannot wait until they are read.
+const UNREAD: Span = Span::from_secs(5);
 /// How often requests that stay open have them read.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -92,6 +96,21 @@ impl Guard {
             let why = "this server needs a key, and the request has none that it knows, or one that has expired";
             ApiError::new(Code::Unauthorized, why)
         })
+    }
+
+    /// Whether a call that is about no single queue may pass, as far as is known from the last time that the keys were
+    /// read: for callers that cannot wait for that.
+    pub(crate) fn admits(&self, engine: &Engine, headers: &HeaderMap, scope: Scope) -> Result<(), ApiError> {
+        let presented = Presented::read(headers);
+        if self.is_open() || self.configured.find(&presented).is_some() {
+            return Ok(());
+        }
+        let (known, now) = (self.known(), elapsed(engine));
+        let is_recent = known.at.is_some_and(|at| now.since(at) < UNREAD);
+        let caller = presented.values().find_map(|value| known.holder(value, now)).filter(|_| is_recent);
+        let unknown =
+            || ApiError::new(Code::Unauthorized, "this server needs a key, and the call has none that it knows");
+        caller.ok_or_else(unknown)?.check(Rule::needs(scope, Queues::All))
     }
 
     /// Whether a request has a valid key, or needs none, as far as is known.

@@ -36,7 +36,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    const fn needs(scope: Scope, queues: Queues) -> Self {
+    pub(super) const fn needs(scope: Scope, queues: Queues) -> Self {
         Self { access: Access::Needs(scope), queues }
     }
 }
