@@ -2,10 +2,12 @@
 
 use crate::admission::Admission;
 use crate::discards::Discards;
+use crate::ends::Ends;
 use crate::events::EventLog;
 use crate::history::History;
 use crate::limits::KnownLimits;
 use crate::maintenance::{self, MaintenanceProgram};
+use crate::observer::Observed;
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::rejections::Rejections;
@@ -68,10 +70,12 @@ pub struct Engine {
     pub(crate) rejections: Rejections,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) ends: Ends,
     pub(crate) history: History,
     pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
+    pub(crate) observer: Observed,
     pub(crate) workers: Workers,
     pub(crate) runs: Runs,
     /// Notified when an application may have written to the inbox.
@@ -101,10 +105,12 @@ impl Engine {
             rejections: Rejections::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            ends: Ends::default(),
             history: History::default(),
             maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
+            observer: Observed::default(),
             workers: Workers::default(),
             runs: Runs::default(),
             inbox: Notify::new(),
@@ -137,11 +143,15 @@ impl Engine {
             let events: Vec<EventBody> = events.map(|event| EventBody::Job(Box::new(event))).collect();
             self.runs.wake_listeners(&events);
         }
+        if let Some(observer) = self.observer.get() {
+            observer.changed(&mut transitions.clone());
+        }
         self.discards.count(transitions.clone());
         self.history.count(transitions.clone(), self.clock.wall().ahead_us);
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());
+        self.ends.tell(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
     }
 
