@@ -1,4 +1,4 @@
-//! The description as a page for readers: HTML and one style sheet, without scripts and without anything from elsewhere.
+//! The description as a page for readers: HTML and one style sheet, no script, and nothing from elsewhere.
 
 mod html;
 mod operations;
