@@ -1,5 +1,5 @@
-//! Azolla's protocol with Python's gRPC, against the real binary: clients and shepherds that are made of the definition,
-//! a server and shepherds that are killed with SIGKILL, on both stores.
+//! Azolla's protocol with Python's gRPC, against the real binary: clients and shepherds that are made of the
+//! definition, a server and shepherds that are killed with SIGKILL, on both stores.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,8 +9,9 @@ mod cluster;
 #[path = "../harness/mod.rs"]
 mod harness;
 
-use harness::{Folder, Server, stderr, stdout, until};
+use harness::{Folder, Server, redrive, stderr, stdout, until};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -69,6 +70,24 @@ fn killed(name: &str, store: &[&str]) {
     }
     assert!(child.wait().unwrap().success(), "after {kills} kills: {:?}", server.log_lines());
     assert_eq!(kills, 3);
+}
+
+#[test]
+fn workers_run_without_a_shepherd() {
+    let folder = Folder::new("azolla-alone");
+    let server = Server::start_at(&["--data", &folder.at("data")], &settings("127.0.0.1:0"));
+    let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/azolla/worker.py");
+    let script = format!("#!/bin/sh\nexec {} {} \"$@\"\n", python(), worker.display());
+    let binary = folder.file("azolla-worker", &script);
+    std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut workers = redrive(&["work", "--azolla-worker", &binary, "--server", &server.url])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("workers");
+    let output = program(&address(&server), &folder, "alone").output().expect("Python runs");
+    workers.kill().expect("they can be killed");
+    workers.wait().expect("they can be waited for");
+    assert!(output.status.success(), "{}{}{:?}", stdout(&output), stderr(&output), server.log_lines());
 }
 
 /// A schema of its own on the PostgreSQL of the tests.

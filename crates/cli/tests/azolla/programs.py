@@ -1,6 +1,6 @@
 """A client and a shepherd of Azolla's protocol, made from the definition, that behave as Azolla's own.
 
-usage: programs.py ADDRESS FOLDER all | killed | shepherd
+usage: programs.py ADDRESS FOLDER all | killed | shepherd | alone
 """
 
 import json
@@ -198,6 +198,17 @@ def refused(opened, stub):
         assert error.code() != grpc.StatusCode.OK
 
 
+def alone():
+    """Tasks for workers that run without a shepherd."""
+    with channel() as opened:
+        stub = client(opened)
+        one, two, three = (stub.CreateTask(request(name, [n], policy(1))).task_id
+                           for n, name in enumerate(["Echo", "fatal", "silent"]))
+        assert json.loads(wait(stub, one).success.result.json_value) == [[0], {}]
+        check("fatal", 1, wait(stub, two))
+        assert wait(stub, three).error.type == "exec.no_report"
+
+
 # Everything is killed
 
 
@@ -236,7 +247,7 @@ def killed():
             shepherd.kill()
 
 
-{"all": all_calls, "killed": killed, "shepherd": lambda: Shepherd(4).serve()}[PROGRAM]()
+{"all": all_calls, "alone": alone, "killed": killed, "shepherd": lambda: Shepherd(4).serve()}[PROGRAM]()
 # Threads that run tasks for ever are no reason to stay.
 sys.stdout.flush()
 os._exit(0)
