@@ -69,7 +69,7 @@ async fn every_endpoint_admits_the_scope_that_it_needs_and_no_other() {
         }
     }
     let open = endpoints.iter().filter(|endpoint| endpoint.scope.is_none()).count();
-    assert!((open, admitted > endpoints.len()) == (7, true), "{open} endpoints need no key");
+    assert!((open, admitted > endpoints.len()) == (9, true), "{open} endpoints need no key");
 }
 
 #[tokio::test]
