@@ -210,6 +210,8 @@ pub(crate) enum Send<'a> {
     Post(&'a Value),
     /// A document in place of the one that is there.
     Put(&'a Value),
+    /// The text of a document, byte for byte.
+    PutText(&'a str),
     /// A change of what is there.
     Patch(&'a Value),
     /// A deletion.
@@ -247,6 +249,10 @@ impl Client {
             }
             Send::Put(document) => {
                 let body = document.to_string().into_bytes();
+                self.runtime.spawn(async move { answered(http.put(&path, body, timeout).await) });
+            }
+            Send::PutText(text) => {
+                let body = text.as_bytes().to_vec();
                 self.runtime.spawn(async move { answered(http.put(&path, body, timeout).await) });
             }
             Send::Patch(document) => {
@@ -315,6 +321,8 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
                 ("no subscription", "`redrive webhook list` has the ids of subscriptions, such as sub_019c5654-…"),
                 ("no delivery", "`redrive webhook deliveries` has the ids of deliveries, such as del_019c5654-…"),
                 ("no workflow", "`redrive workflow list` has the ids of workflows"),
+                ("no definition", "`redrive flow definitions` lists them, and `redrive flow put FILE` adds one"),
+                ("no run", "`redrive flow list` has the ids of runs"),
                 ("no schedule", "`redrive cron list` has the names of schedules"),
                 ("no worker", "`redrive workers` lists them"),
             ];

@@ -81,8 +81,8 @@ enum Command {
     /// Start workflows of jobs, look at them, draw them, cancel them
     #[command(after_help = workflow::EXAMPLES)]
     Workflow(workflow::Args),
-    /// Check MWL flows, and run them without a server
-    #[command(subcommand)]
+    /// Check, draw and run MWL flows, without a server or on one
+    #[command(subcommand, after_help = flow::EXAMPLES)]
     Flow(flow::Command),
     /// Show what happened lately, and follow what happens
     Events(events::Args),
