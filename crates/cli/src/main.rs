@@ -12,6 +12,7 @@ mod enqueue;
 mod events;
 mod exit;
 mod flow;
+mod graph;
 mod input;
 mod job;
 mod jobs;
@@ -81,6 +82,9 @@ enum Command {
     /// Start workflows of jobs, look at them, draw them, cancel them
     #[command(after_help = workflow::EXAMPLES)]
     Workflow(workflow::Args),
+    /// Check Exosphere's graphs; list, show and draw their runs; free states that are stuck
+    #[command(after_help = graph::EXAMPLES)]
+    Graph(graph::Args),
     /// Check, draw and run MWL flows, without a server or on one
     #[command(subcommand, after_help = flow::EXAMPLES)]
     Flow(flow::Command),
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Graph(args) => graph::run(&args),
         Command::Flow(command) => flow::run(command),
         Command::Events(args) => events::run(&args),
         Command::Webhook(args) => webhook::run(&args),

@@ -22,7 +22,7 @@ pub use report::{
     Enqueue, error_document, outputs_document, pruned_document, read_enqueue, read_error, read_outputs, read_page,
     read_prune, read_retry, read_wait,
 };
-pub use run::{Manual, RETRY, RUN, Row, RunState, Runs, Status};
+pub use run::{Leases, Manual, RETRY, RUN, Row, RunState, Runs, STATE, Status};
 pub use state_id::StateId;
 pub use template::{Store, Strategy, Template, TemplateNode, Unites, check, read_template, registered_errors};
 pub use trigger::{TriggerRequest, read_trigger};

@@ -27,5 +27,6 @@ pub use limits::Limits;
 pub use local::LocalStore;
 pub use openapi::openapi;
 pub use programs::programs;
+pub use redrive_exosphere::Leases;
 pub use secrets::SecretKeys;
 pub use webhooks::WebhookSettings;

@@ -8,7 +8,7 @@ mod triggers;
 use model::{Label, expected};
 use redrive_engine::testing::{Report, Trial};
 use redrive_exosphere::{GraphDefinition, RUN, RunState, Runs, Template, TriggerRequest, check};
-use redrive_ojs::{Limits, body};
+use redrive_ojs::body;
 use redrive_policy::Span;
 use redrive_store::{Blob, Job};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn trial(template: Template, start: &str) -> Trial {
         TriggerRequest { inputs: [("path".to_owned(), start.to_owned())].into(), ..TriggerRequest::default() };
     let state = definition.begin(request).expect("it can be triggered");
     Trial {
-        programs: vec![Arc::new(Runs::new(Limits::default(), None))],
+        programs: vec![Arc::new(Runs::default())],
         program: RUN,
         state: Blob::from(state.write()),
         key: None,

@@ -3,7 +3,6 @@
 use crate::worker;
 use redrive_engine::testing::Trial;
 use redrive_exosphere::{GRAPH, GraphDefinition, Graphs, REPLACE, Runs, Template, graph_key, read_template};
-use redrive_ojs::Limits;
 use redrive_policy::Span;
 use redrive_store::{Blob, Signal};
 use serde_json::json;
@@ -26,7 +25,7 @@ async fn each_slot_is_one_run_whatever_is_interrupted_and_a_removed_trigger_fire
         (Span::from_secs(after), Signal { name: REPLACE.into(), body: state(triggers) })
     };
     let trial = Trial {
-        programs: vec![Arc::new(Graphs), Arc::new(Runs::new(Limits::default(), None))],
+        programs: vec![Arc::new(Graphs), Arc::new(Runs::default())],
         program: GRAPH,
         state: state(&["* * * * * */10"]),
         key: Some(graph_key("ns", "g")),

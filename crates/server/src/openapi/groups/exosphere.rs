@@ -3,6 +3,25 @@
 use crate::api_error::Code::{Conflict, Duplicate, NotConfigured, NotFound, RateLimited, ValidationError};
 use crate::openapi::operation::{Group, get, post, put};
 
+/// For operators, over all namespaces.
+pub(super) const GRAPHS: Group = Group {
+    name: "Graphs",
+    about: "Runs of Exosphere's graphs over all namespaces, and states whose runtimes have died.",
+    operations: &[
+        get("/ojs/v1/admin/graph-runs", "Runs of graphs, the newest first").gives(&[(200, "GraphRuns")]),
+        get("/ojs/v1/admin/graph-runs/{run}", "A run with its graph and all of its states")
+            .gives(&[(200, "GraphRunStates")])
+            .fails(&[NotFound]),
+        get("/ojs/v1/admin/graph-states", "States that runtimes have, and have not reported")
+            .gives(&[(200, "TakenStates")]),
+        post("/ojs/v1/admin/graph-states/{state}/free", "Take a state from a runtime that has died")
+            .about("The state has failed: the retry policy of its graph decides what comes next.")
+            .may_take("StateFreeing")
+            .gives(&[(200, "FreedState")])
+            .fails(&[NotFound, Conflict]),
+    ],
+};
+
 pub(super) const EXOSPHERE: Group = Group {
     name: "Exosphere",
     about: "The API that Exosphere's Python SDK calls. Its errors have one member, `detail`.",

@@ -13,7 +13,7 @@ mod workers;
 use super::operation::Group;
 
 /// All groups.
-pub(super) const GROUPS: [&Group; 13] = [
+pub(super) const GROUPS: [&Group; 14] = [
     &jobs::JOBS,
     &workers::PROTOCOL,
     &dead::DEAD_LETTERS,
@@ -25,6 +25,7 @@ pub(super) const GROUPS: [&Group; 13] = [
     &events::WEBHOOKS,
     &admin::ADMIN,
     &workers::OPERATED,
+    &exosphere::GRAPHS,
     &server::SERVER,
     &exosphere::EXOSPHERE,
 ];
