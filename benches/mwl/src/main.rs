@@ -1,4 +1,7 @@
-//! Runs of flows in memory, without effects: prints a line of JSON for each flow.
+//! Runs of flows in memory, without effects: prints a line of JSON for each flow. With PORT and CONNECTIONS, it starts
+//! runs on a server instead.
+
+mod load;
 
 use redrive_flow::{Definition, Effect, Message, Start, State, TRANSITIONS};
 use redrive_policy::{Draw, Moment};
@@ -11,24 +14,59 @@ const STEPS: usize = 1_000;
 const RUNS: usize = 51;
 
 fn main() {
+    let arguments: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    match arguments[..] {
+        [] => in_memory(),
+        [port, connections] => load::run(u16::try_from(port).expect("a port"), connections),
+        _ => eprintln!("usage: redrive-benches-mwl [PORT CONNECTIONS]"),
+    }
+}
+
+fn in_memory() {
     for (name, says, definition) in [
         ("pass", "1,000 Pass steps", chain(|_| json!({ "action": "Pass" }))),
-        ("assign", "1,000 Pass steps, each with an expression", chain(|_| json!({
-            "action": "Pass", "assign": { "n": "{{ vars.n + 1.0 }}" }, "output": "{{ step.input }}",
-        }))),
-        ("call", "1,000 calls of mock", chain(|_| json!({
-            "action": "Call",
-            "call": { "provider": "mwl:provider.call/mwl/mock/v1", "with": { "value": "{{ vars.n }}" } },
-        }))),
-        ("loop", "1,000 iterations of a Loop around a flow of one step", around(json!({
-            "provider": "mwl:provider.middleware/mwl/loop/v1",
-            "onSuccess": { "when": "{{ middleware.metadata.iteration < 1000 }}" },
-        }), json!({}))),
-        ("retry", "1,000 attempts of a Retry without delays", around(json!({
-            "provider": "mwl:provider.middleware/mwl/retry/v1",
-            "onEntry": { "with": { "policies": [{ "match": { "codes": ["*"] }, "attempts": 1000 }] } },
-            "onFailure": { "assign": { "n": "{{ vars.n + 1.0 }}" } },
-        }), json!({ "code": "A.B" }))),
+        (
+            "assign",
+            "1,000 Pass steps, each with an expression",
+            chain(|_| {
+                json!({
+                    "action": "Pass", "assign": { "n": "{{ vars.n + 1.0 }}" }, "output": "{{ step.input }}",
+                })
+            }),
+        ),
+        (
+            "call",
+            "1,000 calls of mock",
+            chain(|_| {
+                json!({
+                    "action": "Call",
+                    "call": { "provider": "mwl:provider.call/mwl/mock/v1", "with": { "value": "{{ vars.n }}" } },
+                })
+            }),
+        ),
+        (
+            "loop",
+            "1,000 iterations of a Loop around a flow of one step",
+            around(
+                json!({
+                    "provider": "mwl:provider.middleware/mwl/loop/v1",
+                    "onSuccess": { "when": "{{ middleware.metadata.iteration < 1000 }}" },
+                }),
+                json!({}),
+            ),
+        ),
+        (
+            "retry",
+            "1,000 attempts of a Retry without delays",
+            around(
+                json!({
+                    "provider": "mwl:provider.middleware/mwl/retry/v1",
+                    "onEntry": { "with": { "policies": [{ "match": { "codes": ["*"] }, "attempts": 1000 }] } },
+                    "onFailure": { "assign": { "n": "{{ vars.n + 1.0 }}" } },
+                }),
+                json!({ "code": "A.B" }),
+            ),
+        ),
         ("gather", "a Gather with 1,000 dispatches", gather()),
     ] {
         measure(name, says, &definition);
@@ -99,7 +137,7 @@ fn measure(name: &str, says: &str, definition: &Value) {
     );
 }
 
-fn rounded(ms: f64) -> f64 {
+pub(crate) fn rounded(ms: f64) -> f64 {
     (ms * 1e3).round() / 1e3
 }
 
