@@ -2,7 +2,9 @@
 
 use super::events::Events;
 use super::retries::Retries;
-use crate::State;
+use crate::json::MAX_DEPTH;
+use crate::result::depth;
+use crate::{State, StateError};
 use redrive_engine::Child;
 use redrive_policy::Moment;
 use serde::{Deserialize, Serialize};
@@ -42,9 +44,14 @@ pub struct FlowState {
 
 impl FlowState {
     /// A run that has not started.
-    #[must_use]
-    pub fn new(definition: &str, version: u64, text: &str, input: Value, arguments: Value) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The input or the arguments are nested too deeply.
+    pub fn new(definition: &str, version: u64, text: &str, input: Value, arguments: Value) -> Result<Self, StateError> {
+        if [&input, &arguments].iter().any(|value| depth(value) > MAX_DEPTH) {
+            return Err(StateError::TooDeep);
+        }
+        Ok(Self {
             definition: definition.to_owned(),
             version,
             text: compact(text),
@@ -55,7 +62,7 @@ impl FlowState {
             cancelled: false,
             events: Events::default(),
             retries: Retries::default(),
-        }
+        })
     }
 
     /// The job of a call.
@@ -63,11 +70,11 @@ impl FlowState {
         Child { number: call, at: Moment::from_micros(self.begun_us) }
     }
 
-    /// Whether another run would be started with the same.
+    /// Whether the run was started with this. Where no version is named, any fits.
     #[must_use]
-    pub fn is_started_as(&self, other: &Self) -> bool {
-        (&self.definition, self.version, &self.input, &self.arguments)
-            == (&other.definition, other.version, &other.input, &other.arguments)
+    pub fn was_started_with(&self, definition: &str, version: Option<u64>, input: &Value, arguments: &Value) -> bool {
+        let fits = version.is_none_or(|version| version == self.version);
+        fits && self.definition == definition && self.input == *input && self.arguments == *arguments
     }
 
     /// Reads what is stored.

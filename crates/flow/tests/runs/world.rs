@@ -49,7 +49,8 @@ impl Tried {
         if let Err(problems) = redrive_flow::Definition::read(&text) {
             panic!("{problems:#?}\n{text}");
         }
-        let state = FlowState::new("tried", 1, &text, self.input.clone(), self.arguments.clone());
+        let state =
+            FlowState::new("tried", 1, &text, self.input.clone(), self.arguments.clone()).expect("not too deep");
         let cancel = |seconds| (Span::from_secs(seconds), Signal { name: "cancel".into(), body: Blob::default() });
         let trial = Trial {
             programs: vec![Arc::new(Flows::new(Limits::default()))],
