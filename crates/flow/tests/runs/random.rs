@@ -75,7 +75,7 @@ async fn flows_made_at_random_end_alike_whatever_is_interrupted() {
         let rng = &mut Rng::with_seed(seed);
         let mut definition = steps(rng, 2);
         definition["$schema"] = "https://mwl.dev/v0.1/flow/schema.json".into();
-        println!("seed {seed}: {definition}");
+        eprintln!("seed {seed}: {definition}");
         let mut tried = Tried::new(definition).worker(worker);
         tried.cancelled_after = rng.bool().then(|| rng.u32(..6));
         let ended = tried.check().await;

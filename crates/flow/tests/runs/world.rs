@@ -110,7 +110,7 @@ pub(crate) fn worker(job: &Job) -> Report {
         "fails" => Report::Fails("as it says".to_owned()),
         "fails.once" if job.attempt == 1 => Report::Fails("the first time".to_owned()),
         // Some jobs, whatever was interrupted the same ones.
-        "sometimes" if job.id.to_bytes()[15] % 3 == 0 => Report::Fails("this one".to_owned()),
+        "sometimes" if job.id.to_bytes()[15].is_multiple_of(3) => Report::Fails("this one".to_owned()),
         kind => Report::Done(json!({ "done": kind }).to_string()),
     }
 }

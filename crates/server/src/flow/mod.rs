@@ -1,7 +1,9 @@
 //! Flows: definitions, runs, their history, and events as they happen.
 
+mod calls;
 mod definitions;
 mod list;
+mod outcome;
 mod request;
 mod runs;
 mod stream;
