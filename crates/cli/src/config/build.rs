@@ -9,7 +9,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Hosts, Limits, SecretKeys, WebhookSettings};
+use redrive_server::{ApiKeys, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
 use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -32,6 +32,8 @@ pub(crate) struct ServerConfig {
     pub(crate) webhooks: WebhookSettings,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
+    /// The leases of states of graphs.
+    pub(crate) leases: Leases,
     /// What the file sets for queues, types and keys.
     pub(crate) groups: Vec<(Group, Setting)>,
     pub(crate) log: log::Settings,
@@ -67,7 +69,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });
-    let groups = from.groups();
+    let (groups, leases) = (from.groups(), from.leases());
     let log = from.log();
     let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
@@ -84,6 +86,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             webhooks,
             limits,
             engine,
+            leases,
             groups,
             log,
         }),
@@ -95,7 +98,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
 type NameCheck = fn(&str) -> Result<(), String>;
 
 pub(super) struct Reader<'s> {
-    sources: &'s Sources,
+    pub(super) sources: &'s Sources,
     pub(super) problems: Problems,
 }
 

@@ -5,6 +5,7 @@ mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod definitions;
+mod guide;
 mod history;
 #[path = "../http/receiver.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "it is shared with the tests of webhooks")]
