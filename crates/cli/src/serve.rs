@@ -87,6 +87,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         server.serve(listener, wait_for(stop.clone())),
         server.log_discarded(wait_for(stop.clone())),
         server.deliver_webhooks(wait_for(stop.clone())),
+        server.call_services(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
     );
     finish.send_replace(true);

@@ -82,6 +82,7 @@ impl Definition {
     fn target(&self, call: usize) -> String {
         match self.calls.get(call).map(|call: &Call| call.target) {
             Some(Target::Mock) => "mock".to_owned(),
+            Some(Target::Outside(provider)) => provider.name().to_owned(),
             Some(Target::Flow(flow)) => self.flows.get(flow).map_or_else(String::new, |flow| flow_name(&flow.path)),
             None => String::new(),
         }

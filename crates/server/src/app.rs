@@ -4,7 +4,7 @@ use crate::edge::Edge;
 use crate::endpoints::Endpoints;
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, flow, ojs, openapi};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -121,7 +121,7 @@ impl Server {
 
 /// All endpoints of all interfaces.
 pub(crate) fn endpoints() -> Endpoints {
-    openapi::add(exosphere::add(ojs::add(Endpoints::new())))
+    openapi::add(flow::add(exosphere::add(ojs::add(Endpoints::new()))))
 }
 
 /// What all requests share.

@@ -5,6 +5,7 @@ use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
 use crate::exosphere;
+use crate::flow;
 use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -22,6 +23,8 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
+/// That of flows, which Open Job Spec knows nothing of.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
@@ -45,7 +48,11 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
     if exosphere::is_path(request.uri()) {
         return exosphere_edge(&edge, request, next, &id).await;
     }
-    let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
+    let media = match names_version(request.headers()) {
+        _ if flow::is_path(request.uri()) => JSON,
+        true => MEDIA_ALIAS,
+        false => MEDIA,
+    };
     let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),

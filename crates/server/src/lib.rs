@@ -8,6 +8,7 @@ mod discards;
 mod edge;
 mod endpoints;
 mod exosphere;
+mod flow;
 mod hosts;
 mod limits;
 mod listen;

@@ -3,6 +3,7 @@
 use crate::Limits;
 use redrive_engine::Program;
 use redrive_exosphere::{Graphs, Leases, Nodes, Runs};
+use redrive_flow::runs::{Definitions, Flows};
 use std::sync::Arc;
 
 /// All programs, for the engine of a server with these limits, and these leases of states of graphs.
@@ -10,5 +11,6 @@ use std::sync::Arc;
 pub fn programs(limits: &Limits, leases: Leases) -> Vec<Arc<dyn Program>> {
     let graphs: [Arc<dyn Program>; 3] =
         [Arc::new(Nodes), Arc::new(Graphs), Arc::new(Runs::new(limits.of_jobs(), leases))];
-    redrive_ojs::runs::programs(limits.of_jobs()).into_iter().chain(graphs).collect()
+    let flows: [Arc<dyn Program>; 2] = [Arc::new(Definitions), Arc::new(Flows::new(limits.of_jobs()))];
+    redrive_ojs::runs::programs(limits.of_jobs()).into_iter().chain(graphs).chain(flows).collect()
 }

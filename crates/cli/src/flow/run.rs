@@ -43,6 +43,11 @@ The exit code is 0 if the flow has ended, with whatever Result.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let definition = definition(&args.definition, args.json)?;
+    if let Some(provider) = definition.providers().next() {
+        let message = "the definition calls this provider, which needs a server; put it there and start a run, or call the \
+                       mock provider";
+        return Err(Failed::invalid(format!("{}: {message}", provider.uri())));
+    }
     let document = |path: &Option<PathBuf>| match path {
         Some(path) => input::read(path, None).map_err(Failed::from).map(Some),
         None => Ok(None),
@@ -113,7 +118,9 @@ fn to_the_end(
         match effects.into_iter().next() {
             Some(Effect::Finish(result)) => return Ok(result),
             Some(Effect::Timer(at)) => clock.wait_until(at),
-            None => return Err("the flow waits for nothing, and has not ended".to_owned()),
+            Some(Effect::Dispatch(_) | Effect::Withdraw(_)) | None => {
+                return Err("the flow waits for nothing, and has not ended".to_owned());
+            }
         }
     }
 }

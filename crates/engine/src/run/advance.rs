@@ -116,7 +116,7 @@ impl Engine {
             }
             match answer {
                 Ok(advanced) => {
-                    self.runs.note_interest(&advanced.run);
+                    self.runs.note_step(&advanced.run);
                     written.steps.push(advanced);
                     told.extend(events);
                 }

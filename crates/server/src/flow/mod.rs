@@ -1,0 +1,41 @@
+//! Flows: definitions, runs, their history, and events as they happen.
+
+mod calls;
+mod definitions;
+mod list;
+mod outcome;
+mod request;
+mod runs;
+mod stream;
+
+use crate::api_error::{ApiError, Code};
+use crate::endpoints::Endpoints;
+use axum::http::Uri;
+
+/// What its paths begin with.
+const BASE: &str = "/flows/";
+
+/// Whether a path is one of flows.
+pub(crate) fn is_path(uri: &Uri) -> bool {
+    uri.path().starts_with(BASE)
+}
+
+/// Adds all paths.
+pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
+    endpoints
+        .get("/flows/v1/definitions", list::DEFINITIONS, list::definitions)
+        .put("/flows/v1/definitions/{name}", &[], definitions::put)
+        .get("/flows/v1/definitions/{name}", &["version"], definitions::get)
+        .delete("/flows/v1/definitions/{name}", &[], definitions::delete)
+        .get("/flows/v1/runs", list::RUNS, list::runs)
+        .post("/flows/v1/runs", &[], runs::start)
+        .get("/flows/v1/runs/{id}", &[], runs::get)
+        .delete("/flows/v1/runs/{id}", &[], runs::cancel)
+        .get("/flows/v1/runs/{id}/history", &["after", "limit"], runs::history)
+        .get("/flows/v1/runs/{id}/events", &["last_event_id"], stream::open)
+}
+
+/// What is stored and cannot be read.
+fn damaged(why: String) -> ApiError {
+    ApiError::new(Code::InternalError, why)
+}
