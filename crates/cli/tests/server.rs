@@ -12,6 +12,8 @@ mod connections;
 mod cron;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/flow.rs"]
+mod flow;
 #[path = "server/graph.rs"]
 mod graph;
 #[path = "server/guides.rs"]

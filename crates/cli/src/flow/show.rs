@@ -135,7 +135,11 @@ fn retry(retry: &Value, since: &impl Fn(&Value) -> Option<f64>, now_ms: i64) -> 
 
 fn attempt(attempt: &Value, since: &impl Fn(&Value) -> Option<f64>) -> Option<Attempt> {
     let (from_ms, to_ms) = (since(&attempt["started_at"])?, since(&attempt["ended_at"]));
-    let took = to_ms.map_or_else(String::new, |to| format!(" after {}", Span::saturating_ms(to - from_ms)));
+    let took = match to_ms {
+        Some(to) if to > from_ms => format!(" after {}", Span::saturating_ms(to - from_ms)),
+        Some(_) => " at once".to_owned(),
+        None => String::new(),
+    };
     let begun = format!("started at {}", Span::saturating_ms(from_ms));
     let (end, how) = match attempt["outcome"].as_str() {
         Some("success") => (End::Success, format!("{begun}, succeeded{took}")),
