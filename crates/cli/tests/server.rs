@@ -16,6 +16,8 @@ mod events;
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/http.rs"]
+mod http;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]
