@@ -337,7 +337,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
         "conflict" if message.contains("the workflow") => Some("`redrive workflow show ID` shows how far it is"),
         "conflict" if message.contains("the run ") => Some("`redrive flow show ID` shows how it ended"),
         "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
-        "conflict" if message.contains("can be freed") => None,
+        "conflict" if message.contains("can be freed") || message.contains("graph stuck") => None,
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),

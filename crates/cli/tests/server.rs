@@ -18,6 +18,8 @@ mod flow;
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/http.rs"]
+mod http;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]
