@@ -38,7 +38,7 @@ fn a_definition_is_put_listed_shown_and_deleted() {
     assert_eq!((&listed["definitions"][0]["name"], &listed["definitions"][0]["version"]), (&"order".into(), &2.into()));
     let first = server.printed(&["flow", "definition", "order", "--version", "1"]);
     assert!(first.contains("PT0S") && server.printed(&["flow", "definition", "order"]).contains("PT1S"), "{first}");
-    folder.file("order.json", &FLOW.replace("\"done\",", "\"dnoe\","));
+    folder.file("order.json", &FLOW.replace("\"next\": \"done\"", "\"next\": \"dnoe\""));
     let refused = server.command(&["flow", "put", &file]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("order.json:"), "{}", stderr(&refused));
@@ -85,12 +85,12 @@ fn a_run_that_waits_says_what_is_next_and_can_be_cancelled() {
     let id = server.printed(&["flow", "start", &file, "--arguments", &arguments]).trim_end().to_owned();
     let shown = server.printed(&["flow", "show", &id]);
     for words in
-        ["waits for the next attempt", "retry in 1 h by policy 0", "▶", "attempt 2 in 59 min", "at step charge"]
+        ["waits for the next attempt", "retry in 1 h by policy 0", "▶", "next        attempt 2 in ", "at step charge"]
     {
         assert!(shown.contains(words), "{words:?} in {shown}");
     }
     let list = server.printed(&["flow", "list", "--state", "running", "--definition", "order"]);
-    assert!(list.contains(&id) && list.contains("in 59 min"), "{list}");
+    assert!(list.contains(&id), "{list}");
     assert_eq!(server.printed(&["flow", "cancel", &id]), format!("run {id} is cancelled\n"));
     let run = server.printed_json(&["flow", "show", &id, "--json"]);
     assert_eq!((&run["state"], &run["retries"][0]["state"]), (&"cancelled".into(), &"interrupted".into()), "{run}");
