@@ -67,8 +67,8 @@ impl Definition {
         if findings.is_empty() { Ok(read) } else { Err(findings.located(text)) }
     }
 
-    /// The call providers of a server that it names, in the order of the definition. Without a server, a flow that calls
-    /// one of them waits for ever.
+    /// The call providers of a server that it names, in the order of the definition. Without a server, a flow that
+    /// calls one of them waits for ever.
     pub fn providers(&self) -> impl Iterator<Item = Provider> {
         self.calls.iter().filter_map(|call| match call.target {
             Target::Outside(provider) => Some(provider),

@@ -22,7 +22,7 @@ const HTTP_LEASE: Span = Span::from_secs(10);
 const HTTP_TIMEOUT: Span = Span::from_secs(360);
 /// What happens to a call whose server is gone: another one makes it. Failures of the service are Results of the call,
 /// and its flow decides what they mean.
-const HTTP_POLICY: &str = r#"{"max_attempts":10,"initial_interval":"PT0.1S","backoff_coefficient":2,"max_interval":"PT10S","jitter":false,"on_exhaustion":"discard"}"#;
+const HTTP_POLICY: &str = r#"{"max_attempts":10,"initial_interval":"PT0.1S","max_interval":"PT10S","jitter":false,"on_exhaustion":"discard"}"#;
 
 /// What a run asks the engine to enqueue.
 #[derive(Serialize, Deserialize)]

@@ -18,7 +18,7 @@ async fn the_example_ends_as_the_guide_says() {
     put(&harness, "ship", &block("mwl")).await.expect(201);
     let started = start(&harness, &json!({ "definition": "ship", "input": { "order": 17 } })).await.expect(201);
     let first = harness.fetch().await.expect("a job");
-    assert_eq!((&first["type"], &first["args"]), (&json!("parcel.ship"), &json!([17])));
+    assert_eq!((&first["type"], &first["args"]), (&json!("order.ship"), &json!([17])));
     harness.fail_with(&text(&first["id"]), json!({ "code": "Carrier.Busy", "message": "busy" })).await;
     harness.advance_ms(10_000.0).await;
     let second = harness.fetch().await.expect("another job");
