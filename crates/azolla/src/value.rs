@@ -6,8 +6,8 @@ use redrive_ojs::json::check_nested;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// A value as JSON text. A number that is not finite becomes 0, as clients know it; text that is no JSON, nests too deep
-/// or has a number that no double can be becomes a string.
+/// A value as JSON text. A number that is not finite becomes 0, as clients know it; text that is no JSON, nests too
+/// deep or has a number that no double can be becomes a string.
 #[must_use]
 pub fn json_of(value: Option<AnyValue>, nesting: usize) -> String {
     match value.and_then(|value| value.value) {
