@@ -90,7 +90,7 @@ enum Command {
     Webhook(webhook::Args),
     /// List workers and what they run; tell them to claim no more jobs, or to end
     Workers(workers::Args),
-    /// Check, back up or compact the folder of a store; copy a store between folders and databases
+    /// Check, back up, restore or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),

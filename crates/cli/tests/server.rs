@@ -4,6 +4,8 @@
 
 mod harness;
 
+#[path = "server/backups.rs"]
+mod backups;
 #[path = "server/commands.rs"]
 mod commands;
 #[path = "server/connections.rs"]

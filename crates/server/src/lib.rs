@@ -4,6 +4,7 @@
 mod api_error;
 mod app;
 mod auth;
+mod backups;
 mod discards;
 mod edge;
 mod endpoints;
@@ -21,6 +22,7 @@ mod webhooks;
 
 pub use app::{Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use backups::{Backup, BackupError, BackupLabel, BackupSchedule, backups_in};
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;
