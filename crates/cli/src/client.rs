@@ -316,6 +316,8 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
                 ("no delivery", "`redrive webhook deliveries` has the ids of deliveries, such as del_019c5654-…"),
                 ("no workflow", "`redrive workflow list` has the ids of workflows"),
                 ("no schedule", "`redrive cron list` has the names of schedules"),
+                ("no run of a graph", "`redrive graph runs` has the ids of runs"),
+                ("no state", "`redrive graph stuck --older-than AGE` has the ids of states that a runtime has"),
                 ("no worker", "`redrive workers` lists them"),
             ];
             hints.into_iter().find(|(about, _)| message.contains(about)).map(|(_, hint)| hint)
@@ -326,6 +328,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
         "duplicate" => Some("leave out --id, and the server generates one"),
         "conflict" if message.contains("the workflow") => Some("`redrive workflow show ID` shows how far it is"),
         "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
+        "conflict" if message.contains("can be freed") => None,
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),

@@ -12,11 +12,13 @@ mod enqueue;
 mod events;
 mod exit;
 mod flow;
+mod graph;
 mod input;
 mod job;
 mod jobs;
 mod limit;
 mod log;
+mod openapi;
 mod operator;
 mod output;
 mod pages;
@@ -80,6 +82,9 @@ enum Command {
     /// Start workflows of jobs, look at them, draw them, cancel them
     #[command(after_help = workflow::EXAMPLES)]
     Workflow(workflow::Args),
+    /// Check Exosphere's graphs; list, show and draw their runs; free states that are stuck
+    #[command(after_help = graph::EXAMPLES)]
+    Graph(graph::Args),
     /// Check MWL flows, and run them without a server
     #[command(subcommand)]
     Flow(flow::Command),
@@ -100,6 +105,8 @@ enum Command {
     Serve(serve::Args),
     /// Print the configuration that is in effect, and where each value came from
     Config(config::Args),
+    /// Print the description of the HTTP interface, in the form of OpenAPI
+    Openapi(openapi::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
 }
@@ -119,6 +126,7 @@ fn main() -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Cron(args) => cron::run(&args),
         Command::Workflow(args) => workflow::run(&args),
+        Command::Graph(args) => graph::run(&args),
         Command::Flow(command) => flow::run(command),
         Command::Events(args) => events::run(&args),
         Command::Webhook(args) => webhook::run(&args),
@@ -128,6 +136,7 @@ fn main() -> ExitCode {
         Command::Work(args) => work::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args),
+        Command::Openapi(args) => openapi::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match result {

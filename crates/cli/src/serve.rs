@@ -57,7 +57,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
-    let programs = redrive_server::programs(&config.limits);
+    let programs = redrive_server::programs(&config.limits, config.leases);
     let engine = backend.engine(Arc::new(SystemRandomness::default()), config.engine, programs).await;
     let engine = engine.map_err(Failed::unreachable)?;
     set_groups(&engine, config.groups).await.map_err(Failed::unreachable)?;

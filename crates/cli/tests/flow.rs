@@ -44,6 +44,24 @@ fn the_examples_of_the_guide_print_what_it_says() {
 }
 
 #[test]
+fn the_picture_of_the_guide_is_what_graph_draws() {
+    let folder = std::env::temp_dir().join(format!("redrive-flow-graph-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let [saga, svg] = ["saga.json", "saga.svg"].map(|name| folder.join(name).display().to_string());
+    std::fs::write(&saga, blocks("json")[1]).expect("a file");
+    let drawn = redrive(&["flow", "graph", &saga, "--svg", &svg], "");
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
+    let picture = std::fs::read_to_string(&svg).expect("a picture");
+    let hint = "redrive flow graph saga.json --svg docs/images/flow.svg";
+    assert!(picture == include_str!("../../../docs/images/flow.svg"), "the picture has changed: {hint}");
+    let printed = text(&redrive(&["flow", "graph", "-"], blocks("json")[1]).stdout);
+    assert!(printed.contains("┌─ cancel-flight ") && printed.contains("catch Hotel.* ├──╮"), "{printed}");
+    let refused = redrive(&["flow", "graph", "-", "--svg", &svg], "{}");
+    assert_eq!(refused.status.code(), Some(1));
+    std::fs::remove_dir_all(folder).expect("it is there");
+}
+
+#[test]
 fn every_problem_of_a_definition_is_listed_with_its_place() {
     let definition = "{\n  \"$schema\": \"https://mwl.dev/v0.1/flow/schema.json\",\n  \"entrypoint\": \"frist\",\n  \
                       \"steps\": {\n    \"first\": { \"action\": \"Pas\" },\n    \"second\": { \"action\": \"Pass\", \

@@ -14,6 +14,8 @@ mod connections;
 mod cron;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/graph.rs"]
+mod graph;
 #[path = "server/guides.rs"]
 mod guides;
 #[path = "server/languages.rs"]

@@ -1,10 +1,9 @@
-//! Registered nodes and graphs, each as a run that is only there to be read and replaced.
+//! Registered nodes and graphs, as they are stored: each as a run.
 
 use crate::node::Node;
 use crate::template::Template;
-use redrive_engine::{Context, Engine, Input, Program, ProgramStep, Submission};
+use redrive_ojs::cron::Slots;
 use redrive_policy::Moment;
-use redrive_store::MessageBody;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +30,10 @@ pub fn graph_key(namespace: &str, name: &str) -> Arc<str> {
 /// A graph as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphDefinition {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
     /// The graph.
     pub template: Template,
     /// Its secrets, by name, encrypted.
@@ -39,9 +42,39 @@ pub struct GraphDefinition {
     /// In what it does not fit the nodes that were registered when it was put.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
+    /// When it was put, in microseconds of the wall clock.
+    #[serde(default)]
+    pub(crate) put_us: i64,
+    /// When it triggers itself, by expression.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) due: BTreeMap<String, Slots>,
+    /// How many runs it has started itself.
+    #[serde(default)]
+    pub(crate) started: u64,
 }
 
 impl GraphDefinition {
+    /// A graph as it is put.
+    #[must_use]
+    pub fn new(namespace: &str, name: &str, template: Template) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            template,
+            secrets: BTreeMap::new(),
+            errors: Vec::new(),
+            put_us: 0,
+            due: BTreeMap::new(),
+            started: 0,
+        }
+    }
+
+    /// When it was put.
+    #[must_use]
+    pub const fn put_at(&self) -> Moment {
+        Moment::from_micros(self.put_us)
+    }
+
     /// Whether it can be triggered.
     #[must_use]
     pub const fn is_valid(&self) -> bool {
@@ -65,57 +98,4 @@ impl Node {
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(bytes).map_err(|error| format!("the stored node is damaged: {error}"))
     }
-}
-
-/// The program of registered nodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Nodes;
-
-/// The program of graphs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Graphs;
-
-impl Program for Nodes {
-    fn kind(&self) -> &'static str {
-        NODE
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn step(&self, context: &Context<'_>, input: &Input<'_>) -> Result<ProgramStep, String> {
-        Ok(replaced(context, input))
-    }
-
-    fn submission(&self, _: &Engine, _: &[u8], _: Moment) -> Result<Submission, String> {
-        Err("a registered node enqueues no jobs".to_owned())
-    }
-}
-
-impl Program for Graphs {
-    fn kind(&self) -> &'static str {
-        GRAPH
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn step(&self, context: &Context<'_>, input: &Input<'_>) -> Result<ProgramStep, String> {
-        Ok(replaced(context, input))
-    }
-
-    fn submission(&self, _: &Engine, _: &[u8], _: Moment) -> Result<Submission, String> {
-        Err("a graph enqueues no jobs; its runs do".to_owned())
-    }
-}
-
-/// A definition stays as it is until it is replaced.
-fn replaced(context: &Context<'_>, input: &Input<'_>) -> ProgramStep {
-    let state = match input {
-        Input::Message(MessageBody::Signal(signal)) if &*signal.name == REPLACE => signal.body.to_vec(),
-        _ => context.state.to_vec(),
-    };
-    ProgramStep { state, effects: Vec::new() }
 }

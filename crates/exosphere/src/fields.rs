@@ -52,6 +52,22 @@ impl FieldError {
         json!({ "type": self.kind, "loc": self.loc.0, "msg": self.message, "input": self.input })
     }
 
+    /// Where it is, as a JSON Pointer into the body.
+    #[must_use]
+    pub fn pointer(&self) -> String {
+        let part = |part: &Value| match part.as_str() {
+            Some(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            None => format!("/{part}"),
+        };
+        self.loc.0.iter().skip(1).map(part).collect()
+    }
+
+    /// What is wrong, and what is allowed.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// A body that is no JSON.
     #[must_use]
     pub fn not_json(why: &str) -> Self {

@@ -5,6 +5,7 @@ mod definition;
 mod fields;
 mod name;
 mod node;
+mod programs;
 mod report;
 mod run;
 mod state_id;
@@ -12,15 +13,16 @@ mod template;
 mod trigger;
 mod view;
 
-pub use definition::{GRAPH, GraphDefinition, Graphs, NODE, Nodes, REPLACE, graph_key, node_key};
+pub use definition::{GRAPH, GraphDefinition, NODE, REPLACE, graph_key, node_key};
 pub use fields::{FieldError, Loc};
 pub use name::{check_name, queue_of};
 pub use node::{Node, Registration, read_registration};
+pub use programs::{Graphs, Nodes};
 pub use report::{
     Enqueue, error_document, outputs_document, pruned_document, read_enqueue, read_error, read_outputs, read_page,
     read_prune, read_retry, read_wait,
 };
-pub use run::{Manual, RETRY, RUN, Row, RunState, Runs, Status};
+pub use run::{Leases, Manual, RETRY, RUN, Row, RunState, Runs, STATE, Status};
 pub use state_id::StateId;
 pub use template::{Store, Strategy, Template, TemplateNode, Unites, check, read_template, registered_errors};
 pub use trigger::{TriggerRequest, read_trigger};

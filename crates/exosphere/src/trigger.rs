@@ -42,7 +42,7 @@ impl GraphDefinition {
     ///
     /// # Errors
     /// Why it cannot be triggered.
-    pub fn begin(&self, namespace: &str, graph: &str, request: TriggerRequest) -> Result<RunState, String> {
+    pub fn begin(&self, request: TriggerRequest) -> Result<RunState, String> {
         if !self.is_valid() {
             return Err("Graph template is not valid".to_owned());
         }
@@ -53,8 +53,8 @@ impl GraphDefinition {
             return Err(format!("Missing store keys: {}", missing.join(", ")));
         }
         let mut state = RunState {
-            namespace: namespace.to_owned(),
-            graph: graph.to_owned(),
+            namespace: self.namespace.clone(),
+            graph: self.name.clone(),
             template: self.template.clone(),
             store,
             inputs: Map::new(),

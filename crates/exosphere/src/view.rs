@@ -31,6 +31,10 @@ pub struct StateView {
     pub created: Moment,
     /// When it last changed, as far as that is stored.
     pub updated: Moment,
+    /// From when it may run, where it waits for that.
+    pub due: Option<Moment>,
+    /// Since when a runtime has it.
+    pub taken: Option<Moment>,
 }
 
 /// The states of a run in numbers.
@@ -101,6 +105,8 @@ pub fn states_of(run: &Run, state: &RunState, jobs: &HashMap<JobId, Job>) -> Vec
             error: row.error.clone(),
             created,
             updated: job.map_or(created, changed),
+            due: job.filter(|job| matches!(job.state, State::Retryable | State::Scheduled)).and_then(|job| job.due),
+            taken: job.filter(|job| job.state == State::Active).and_then(|job| job.times.started),
         };
         if state.has_job(index) {
             views.extend((0..id.retry).map(|retry| retried(&view, retry, job)));
@@ -170,6 +176,8 @@ fn retried(last: &StateView, retry: u32, job: Option<&Job>) -> StateView {
         error: failure.map(|failure| message(&failure.error)),
         created,
         updated: failure.map_or(created, |failure| failure.at),
+        due: None,
+        taken: None,
         ..last.clone()
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod cel;
+mod chart;
 mod json;
 mod machine;
 mod model;

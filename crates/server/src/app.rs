@@ -4,7 +4,7 @@ use crate::edge::Edge;
 use crate::endpoints::Endpoints;
 use crate::listen::{Bounds, Connections};
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs};
+use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -113,10 +113,15 @@ impl Server {
     /// All paths of the server.
     pub fn router(&self) -> Router {
         let app = Arc::clone(&self.app);
-        let (router, table) = exosphere::add(ojs::add(Endpoints::new())).finish(ojs::no_such_path);
+        let (router, table) = endpoints().finish(ojs::no_such_path);
         let edge = Edge { app: Arc::clone(&app), table: Arc::new(table) };
         router.layer(middleware::from_fn_with_state(edge, edge::edge)).with_state(app)
     }
+}
+
+/// All endpoints of all interfaces.
+pub(crate) fn endpoints() -> Endpoints {
+    openapi::add(exosphere::add(ojs::add(Endpoints::new())))
 }
 
 /// What all requests share.

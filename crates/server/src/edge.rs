@@ -22,10 +22,10 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
-/// The media type of server-sent events, the only one besides.
+/// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// What may be asked without a key: the health of the server, and its capabilities.
-const OPEN_PATHS: [&str; 3] = ["/ojs/v1/health", "/health", "/ojs/manifest"];
+/// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
+pub(crate) const OPEN_PATHS: [&str; 4] = ["/ojs/v1/health", "/health", "/ojs/manifest", "/openapi.json"];
 
 /// Whether a request names the version of the protocol.
 pub(crate) fn names_version(headers: &HeaderMap) -> bool {
@@ -52,9 +52,7 @@ pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: N
     };
     let mut response = worded(response, &id);
     let headers = response.headers_mut();
-    if headers.get(header::CONTENT_TYPE) != Some(&EVENT_STREAM) {
-        headers.insert(header::CONTENT_TYPE, media);
-    }
+    headers.entry(header::CONTENT_TYPE).or_insert(media);
     headers.insert(OJS_VERSION, VERSION);
     headers.insert(REQUEST_ID, id);
     response

@@ -22,6 +22,11 @@ pub(crate) struct Endpoints {
 pub(crate) struct Table(Vec<(Method, &'static str, Parameters)>);
 
 impl Table {
+    /// All endpoints, in the order in which they were added.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Method, &'static str, Parameters)> {
+        self.0.iter().map(|(method, path, parameters)| (method, *path, *parameters))
+    }
+
     /// The parameters that the endpoint of a request takes; `None` where the path, or the path with this
     /// method, is no endpoint.
     pub(crate) fn parameters(&self, request: &Request) -> Option<Parameters> {

@@ -9,7 +9,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, BackupSchedule, Hosts, Limits, SecretKeys, WebhookSettings};
+use redrive_server::{ApiKeys, BackupSchedule, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
 use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -34,6 +34,8 @@ pub(crate) struct ServerConfig {
     pub(crate) webhooks: WebhookSettings,
     pub(crate) limits: Limits,
     pub(crate) engine: Settings,
+    /// The leases of states of graphs.
+    pub(crate) leases: Leases,
     /// What the file sets for queues, types and keys.
     pub(crate) groups: Vec<(Group, Setting)>,
     pub(crate) log: log::Settings,
@@ -69,7 +71,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
         most_claimed: limits.fetch,
         ..Settings::new(layers)
     });
-    let groups = from.groups();
+    let (groups, leases) = (from.groups(), from.leases());
     let log = from.log();
     let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
@@ -88,6 +90,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             webhooks,
             limits,
             engine,
+            leases,
             groups,
             log,
         }),
@@ -99,7 +102,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
 type NameCheck = fn(&str) -> Result<(), String>;
 
 pub(super) struct Reader<'s> {
-    sources: &'s Sources,
+    pub(super) sources: &'s Sources,
     pub(super) problems: Problems,
 }
 

@@ -14,9 +14,12 @@ pub(super) struct Document {
     value: Value,
 }
 
+/// The table of what applies to namespaces of Exosphere's graphs.
+pub(super) const NAMESPACES: &str = "namespaces";
+
 /// Parts that are not plain settings.
 pub(super) fn parts() -> impl Iterator<Item = &'static str> {
-    ["policies", "caps"].into_iter().chain(groups::TABLES)
+    ["policies", "caps", NAMESPACES].into_iter().chain(groups::TABLES)
 }
 
 pub(super) fn read(path: &Path) -> Result<Document, Failed> {

@@ -4,6 +4,7 @@ mod build;
 mod file;
 mod groups;
 mod keys;
+mod leases;
 mod names;
 mod page;
 mod setting;

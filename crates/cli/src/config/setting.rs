@@ -114,6 +114,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         "0",
         "how many jobs may wait in a queue for which nothing else is configured; 0 for any number"
     ),
+    setting!(
+        "exosphere.lease",
+        Kind::Named("a length of time above zero, such as \"2h\", or nothing for no lease"),
+        "",
+        "after how long a state of a graph is taken from a runtime that has not reported it"
+    ),
     setting!("log.level", Kind::Named(LOG_LEVEL), "info", "which events are logged"),
     setting!("log.format", Kind::Named(LOG_FORMAT), "text", "the format of the log"),
     setting!("retention.finished", Kind::Duration, "24h", "how long ended jobs are retained"),

@@ -1,6 +1,7 @@
 //! `redrive flow`: MWL flows.
 
 mod check;
+mod graph;
 mod run;
 
 use crate::exit::Failed;
@@ -16,12 +17,15 @@ pub(crate) enum Command {
     Check(check::Args),
     /// Run a flow to its end, without a server, and print its Result
     Run(run::Args),
+    /// Draw a flow: its steps, what leads from each to the next, and the middleware around them
+    Graph(graph::Args),
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failed> {
     match command {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Graph(args) => graph::run(&args),
     }
 }
 

@@ -111,4 +111,5 @@ pub(crate) fn cleared_expiry(answer: &Value) -> String {
     }
 }
 
+pub(crate) use explain::failures_explained;
 pub(crate) use show::{error_line, told};

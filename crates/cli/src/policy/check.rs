@@ -2,12 +2,12 @@
 
 use super::source::{self, Loaded, LostSetting, NotationArg};
 use crate::{exit::Failed, input::Document, output};
-use redrive_policy::Policy;
-use redrive_policy::dialect::Warning;
+use redrive_policy::dialect::{Dialect, Warning};
 use redrive_policy::lab::explain::summary;
 use redrive_policy::lab::lint::lint;
 use redrive_policy::lab::schedule::{Track, schedule};
-use serde_json::json;
+use redrive_policy::{Policy, Problems};
+use serde_json::{Value, json};
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,11 +41,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
             "valid": true, "dialect": notation.name(), "policy": reading.policy, "warnings": warnings,
         }));
     }
-    output::text(&text(notation.name(), &reading.policy, &warnings))
+    let text = Checked { policy: reading.policy, warnings }.text();
+    output::text(&format!("valid {} policy\n{text}", notation.name()))
 }
 
-fn text(dialect: &str, policy: &Policy, warnings: &[Warning]) -> String {
-    let mut text = format!("valid {dialect} policy\n");
+/// A policy that is valid, and what may surprise about it.
+pub(crate) struct Checked {
+    pub(crate) policy: Policy,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Checked {
+    /// A policy of a dialect, as a part of a larger document.
+    pub(crate) fn of(dialect: Dialect, value: &Value) -> Result<Self, Problems> {
+        let reading = dialect.read(value)?;
+        let warnings = lint(Some(dialect), &reading);
+        Ok(Self { policy: reading.policy, warnings })
+    }
+
+    /// The schedule in a line for each rule, and the warnings.
+    pub(crate) fn text(&self) -> String {
+        text(&self.policy, &self.warnings)
+    }
+}
+
+fn text(policy: &Policy, warnings: &[Warning]) -> String {
+    let mut text = String::new();
     for index in 0..policy.rules.len() {
         let schedule = schedule(policy, index, 0);
         let lead = if policy.rules.len() > 1 { format!("policy {index}: ") } else { String::new() };

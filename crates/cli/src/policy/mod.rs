@@ -1,6 +1,6 @@
 //! `redrive policy`: commands for retry policies.
 
-mod check;
+pub(crate) mod check;
 mod convert;
 mod example;
 mod explain;

@@ -9,8 +9,9 @@ mod cluster;
 mod harness;
 
 use harness::{Folder, Server, stderr, stdout};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A Python that has the SDK.
 fn python() -> String {
@@ -26,13 +27,55 @@ fn keys_for_secrets(folder: &Folder) -> [&'static str; 2] {
     ["--set", format!("secrets_key_file={path}").leak()]
 }
 
-/// A scenario against a server, or all of them.
-fn scenario(server: &Server, name: &str, key: &str) {
+fn program(server: &Server, name: &str, key: &str) -> Command {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exosphere/scenarios.py");
     let mut command = Command::new(python());
     command.arg(program).arg(name).env("EXOSPHERE_STATE_MANAGER_URI", &server.url).env("EXOSPHERE_API_KEY", key);
+    command
+}
+
+/// A scenario against a server, or all of them.
+fn scenario(server: &Server, name: &str, key: &str) {
+    let mut command = program(server, name, key);
     let output = command.output().expect("Python runs");
     assert!(output.status.success(), "{name}: {}{}", stdout(&output), stderr(&output));
+}
+
+/// A program with three runtimes, whose server is killed whenever the program says so. The address stays, and so do the
+/// runtimes. A claim whose answer was lost with the server comes back by its lease.
+fn killed(store: &[&str]) {
+    let lease = ["--set", "exosphere.lease=20s"];
+    let mut server = Server::start_at(store, &lease);
+    let mut child = program(&server, "killed", "any").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut told, said) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut kills = 0;
+    for _ in said.lines().map_while(Result::ok).filter(|line| line == "kill") {
+        server.kill();
+        server = Server::start_again(&server.url, store, &lease);
+        kills += 1;
+        // A program that has failed reads nothing; its exit says why.
+        let _ = writeln!(told, "alive");
+    }
+    assert!(child.wait().unwrap().success(), "after {kills} kills: {:?}", server.log_lines());
+    assert_eq!(kills, 5);
+}
+
+#[test]
+fn runtimes_go_on_when_their_server_is_killed_on_a_folder() {
+    let folder = Folder::new("exosphere-killed");
+    killed(&["--data", &folder.at("data")]);
+}
+
+#[test]
+fn runtimes_go_on_when_their_server_is_killed_on_postgresql() {
+    killed(&["--store", &schema("exosphere_killed")]);
+}
+
+/// A schema of its own on the PostgreSQL of the tests.
+fn schema(name: &str) -> String {
+    let address = cluster::address();
+    let joint = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{joint}schema={name}")
 }
 
 #[test]
@@ -44,11 +87,8 @@ fn programs_with_the_sdk_run_on_a_folder() {
 
 #[test]
 fn programs_with_the_sdk_run_on_postgresql() {
-    let address = cluster::address();
-    let joint = if address.contains('?') { '&' } else { '?' };
-    let store = format!("{address}{joint}schema=exosphere");
     let folder = Folder::new("exosphere-postgres");
-    let server = Server::start_at(&["--store", &store], &keys_for_secrets(&folder));
+    let server = Server::start_at(&["--store", &schema("exosphere")], &keys_for_secrets(&folder));
     scenario(&server, "all", "any key will do");
 }
 

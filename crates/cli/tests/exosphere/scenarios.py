@@ -11,9 +11,11 @@ import sys
 import time
 import urllib.request
 from datetime import timedelta
+from pathlib import Path
 
 from exospherehost import (
     BaseNode,
+    CronTrigger,
     GraphNodeModel,
     PruneSignal,
     ReQueueAfterSignal,
@@ -32,9 +34,9 @@ TIMEOUT = 60
 calls = []
 
 
-def get(path):
+def get(path, namespace=NAMESPACE):
     """A call of the dashboard."""
-    base = os.environ["EXOSPHERE_STATE_MANAGER_URI"] + "/v0/namespace/" + NAMESPACE.replace(" ", "%20")
+    base = os.environ["EXOSPHERE_STATE_MANAGER_URI"] + "/v0/namespace/" + namespace.replace(" ", "%20")
     request = urllib.request.Request(base + path, headers={"x-api-key": os.environ["EXOSPHERE_API_KEY"]})
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
@@ -66,10 +68,10 @@ def policy(strategy="FIXED", retries=3, factor=20):
 class Graph:
     """A graph that is put and triggered, with runtimes for its nodes."""
 
-    def __init__(self, name, nodes, runtimes=1):
+    def __init__(self, name, nodes, runtimes=1, **options):
         self.name, self.manager = name, StateManager(namespace=NAMESPACE)
         started = [
-            Runtime(namespace=NAMESPACE, name=f"runtime-{number}", nodes=nodes, poll_interval=0.02)
+            Runtime(namespace=NAMESPACE, name=f"runtime-{number}", nodes=nodes, poll_interval=0.02, **options)
             for number in range(runtimes)
         ]
         self.tasks = [runtime.start() for runtime in started]
@@ -329,6 +331,24 @@ async def invalid():
         raise AssertionError("the nodes are not registered")
 
 
+async def cron():
+    """A graph that triggers itself every second, until its trigger is removed."""
+    graph = Graph("cron", [Append])
+    first = node("Append", "first", {"text": "tick"})
+    body = await graph.put(first, triggers=[CronTrigger(expression="* * * * * *")])
+    assert body["triggers"] == [{"type": "CRON", "value": {"expression": "* * * * * *"}}], body
+    deadline = time.monotonic() + TIMEOUT
+    while len(calls) < 2:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    await graph.put(first)
+    own = [one for one in await asyncio.to_thread(lambda: get("/runs/1/1000")["runs"]) if one["graph_name"] == "cron"]
+    assert len(own) >= 2, own
+    for run in own:
+        await graph.ended(run["run_id"])
+    assert calls == ["tick"] * len(own), (calls, own)
+
+
 class Confides(Append):
     class Secrets(BaseModel):
         token: str
@@ -352,72 +372,122 @@ async def secrets():
         raise AssertionError("the node needs a secret")
 
 
-class ResilientNode(BaseNode):
-    class Inputs(BaseModel):
-        data: str
-
-    class Outputs(BaseModel):
-        data: str
-
-    class Secrets(BaseModel):
-        api_key: str
-
-    async def execute(self):
-        calls.append((self.inputs.data, self.secrets.api_key))
-        return self.Outputs(data="done")
+def blocks():
+    """The programs in the guide."""
+    guide = Path(__file__).resolve().parents[4] / "docs/guides/exosphere.md"
+    return [block.split("```")[0] for block in guide.read_text(encoding="utf-8").split("```python\n")[1:]]
 
 
 async def document():
-    """The document's "Model-Based Configuration", with its names and values."""
-    retry_policy = RetryPolicyModel(
-        max_retries=5,
-        strategy=RetryStrategyEnum.EXPONENTIAL_FULL_JITTER,
-        backoff_factor=1000,
-        exponent=2,
-        max_delay=30000,
-    )
-    runtime = Runtime(namespace="MyProject", name="runtime", nodes=[ResilientNode], poll_interval=0.02)
-    task = asyncio.create_task(runtime._start())
-    await asyncio.sleep(0)
-    manager = StateManager(namespace="MyProject")
-    graph_nodes = [
-        GraphNodeModel(
-            node_name="ResilientNode",
-            namespace="MyProject",
-            identifier="resilient_node",
-            inputs={"data": "initial"},
-            next_nodes=[],
-        )
-    ]
+    """The guide's runtime, and the document's "Model-Based Configuration" as it stands there and in the guide."""
+    program, example = blocks()
+    known = {}
+    exec(program, known)
+    exec(example, known)
     deadline = time.monotonic() + TIMEOUT
     while True:
         try:
-            result = await manager.upsert_graph(
-                graph_name="resilient-workflow",
-                graph_nodes=graph_nodes,
-                secrets={"api_key": "your-key"},
-                retry_policy=retry_policy,
-            )
+            await known["create_graph_with_retry_policy"]()
             break
         except Exception:
             # The runtime may not have registered its node yet.
-            assert time.monotonic() < deadline and not task.done()
+            assert time.monotonic() < deadline
             await asyncio.sleep(0.02)
-    assert result["retry_policy"]["max_delay"] == 30000, result
-    await manager.trigger("resilient-workflow")
-    while not calls:
-        assert time.monotonic() < deadline and not task.done()
+    manager = StateManager(namespace="MyProject")
+    put = await manager.get_graph("resilient-workflow")
+    assert put["validation_status"] == "VALID" and put["secrets"] == {"api_key": True}, put
+    assert put["retry_policy"] == {
+        "max_retries": 5,
+        "strategy": "EXPONENTIAL_FULL_JITTER",
+        "backoff_factor": 1000,
+        "exponent": 2,
+        "max_delay": 30000,
+    }, put
+    run = (await manager.trigger("resilient-workflow"))["run_id"]
+    while True:
+        found = await asyncio.to_thread(get, f"/states/run/{run}/graph", "MyProject")
+        if counts(found) == {"SUCCESS": 1}:
+            break
+        assert time.monotonic() < deadline, found
         await asyncio.sleep(0.02)
-    assert calls == [("initial", "your-key")], calls
+    state = found["nodes"][0]["id"]
+    path = f"/graph/resilient-workflow/run/{run}/node/{state}"
+    shown = await asyncio.to_thread(get, path, "MyProject")
+    assert shown["outputs"] == {"data": "INITIAL"}, shown
+
+
+class Held(Append):
+    """Waits while the server is killed and started again."""
+
+    gate = None
+    held = 0
+
+    async def execute(self):
+        text = self.inputs.text
+        calls.append(text)
+        Held.held += 1
+        await Held.gate.wait()
+        Held.held -= 1
+        if text.endswith(".3") and calls.count(text) == 1:
+            raise ValueError("a failure")
+        if text.startswith("split "):
+            return [self.Outputs(text=f"{text.removeprefix('split ')}.{number}") for number in range(6)]
+        return self.Outputs(text=text)
+
+
+KILLS, RUNS = 5, 10
+
+
+async def killed():
+    """The server is killed again and again by the process that started this one, which is told when.
+
+    The runtimes stay. Each has one worker, which waits in its node at that moment, so that none of them is about to
+    report: the SDK ends a worker whose report meets no server.
+    """
+    Held.gate = asyncio.Event()
+    Held.gate.set()
+    graph = Graph("killed", [Held], runtimes=3, workers=1, batch_size=1)
+    await graph.put(
+        node("Held", "first", {"text": "none"}, "splits"),
+        node("Held", "splits", {"text": "split ${{first.outputs.text}}"}, "each"),
+        node("Held", "each", {"text": "${{splits.outputs.text}}"}, "joins"),
+        node("Held", "joins", {"text": "joined ${{first.outputs.text}}"}, "last", unites=UnitesModel(identifier="first")),
+        node("Held", "last", {"text": "last ${{joins.outputs.text}}"}),
+        retry_policy=policy(retries=5),
+    )
+    runs = [(await graph.manager.trigger("killed", inputs={"text": f"run {number}"}))["run_id"] for number in range(RUNS)]
+    deadline = time.monotonic() + 2 * TIMEOUT
+    for number in range(KILLS):
+        passed = len(calls)
+        while len(calls) < passed + 8:
+            assert time.monotonic() < deadline, calls
+            await asyncio.sleep(0.005)
+        Held.gate.clear()
+        while Held.held < 3:
+            assert time.monotonic() < deadline, (Held.held, calls)
+            await asyncio.sleep(0.005)
+        print("kill", flush=True)
+        assert await asyncio.to_thread(sys.stdin.readline) == "alive\n"
+        Held.gate.set()
+    for run in runs:
+        _, found = await graph.ended(run)
+        assert found["execution_summary"]["SUCCESS"] == 1 + 6 + 6 + 1 + 1, found
+        assert found["execution_summary"]["ERRORED"] == 0 and listed(run)["status"] == "SUCCESS", found
+    expected = []
+    for run in (f"run {number}" for number in range(RUNS)):
+        parts = [f"{run}.{number}" for number in range(6)]
+        expected += [run, f"split {run}", *parts, parts[3], f"joined {run}", f"last joined {run}"]
+    assert sorted(calls) == sorted(expected), "each state ran once, and the one that fails twice"
 
 
 SCENARIOS = [
-    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid, secrets, document,
+    linear, strategies, exhaustion, prune, requeue, fanout, unite_done, store, runtimes, invalid, cron, secrets,
+    document,
 ]
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    for scenario in SCENARIOS:
+    for scenario in SCENARIOS if sys.argv[1] == "all" else [*SCENARIOS, killed]:
         if sys.argv[1] in ("all", scenario.__name__):
             calls.clear()
             started = time.monotonic()

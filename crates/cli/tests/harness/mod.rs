@@ -112,8 +112,13 @@ impl Server {
 
     /// Starts a server again on the address that it had.
     pub(crate) fn start_on(url: &str, data: &str) -> Self {
+        Self::start_again(url, &["--data", data], &[])
+    }
+
+    /// The same with these flags for its store, and with others.
+    pub(crate) fn start_again(url: &str, store: &[&str], more: &[&str]) -> Self {
         let address = url.strip_prefix("http://").expect("an address");
-        Self::start_as(redrive(&["serve", "--listen", address, "--data", data]))
+        Self::start_as(redrive(&[&["serve", "--listen", address], store, more].concat()))
     }
 
     /// Starts a server from a shell that has run this before, such as `ulimit -n 160`.
@@ -275,11 +280,11 @@ pub(crate) fn call(
     let answer = match method {
         "GET" => agent.get(url).header("ojs-version", "1.0").call(),
         "DELETE" => agent.delete(url).header("ojs-version", "1.0").call(),
-        _ => agent
-            .post(url)
-            .header("ojs-version", "1.0")
-            .header("content-type", "application/json")
-            .send(body.to_string()),
+        _ => {
+            let request = if method == "PUT" { agent.put(url) } else { agent.post(url) };
+            let request = request.header("ojs-version", "1.0").header("content-type", "application/json");
+            request.send(body.to_string())
+        }
     };
     let mut answer = answer.map_err(|error| error.to_string())?;
     let bytes = answer.body_mut().read_to_vec().map_err(|error| error.to_string())?;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Runtime;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, Row};
 
 /// A connection of the application, and what drives it.
@@ -24,6 +25,15 @@ impl App {
     /// Runs statements that answer nothing.
     pub(crate) fn run(&self, sql: &str) {
         self.runtime.block_on(self.client.batch_execute(sql)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    /// Runs statements that change tables in use, again where the database has chosen them to end a deadlock: as nodes
+    /// do that migrate.
+    pub(crate) fn migrate(&self, sql: &str) {
+        let again = |error: &tokio_postgres::Error| error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED);
+        while let Err(error) = self.runtime.block_on(self.client.batch_execute(sql)) {
+            assert!(again(&error), "{sql}: {error:?}");
+        }
     }
 
     /// A statement with one result, or the error of the database.

@@ -17,7 +17,7 @@ fn enqueue(server: &Server, queue: &str) -> String {
 /// What a migration may add without stopping nodes that do not know it: a table, a column with a default, an index,
 /// a function, and a column that may be absent.
 fn migrate(app: &App, schema: &str, version: u32, needs: u32) {
-    app.run(&format!(
+    app.migrate(&format!(
         "SET search_path = {schema}; \
          CREATE TABLE runs_{version} (id uuid PRIMARY KEY); \
          ALTER TABLE specs ADD COLUMN note_{version} text; \

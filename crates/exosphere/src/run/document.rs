@@ -7,15 +7,34 @@ use redrive_policy::{Moment, Span};
 use redrive_store::{Blob, Start};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The type of the jobs that are states.
-const STATE: &str = "exosphere.state";
+pub const STATE: &str = "exosphere.state";
 /// How long a lease lasts where there is none: no worker is ever late.
 const NO_LEASE: Span = Span::from_secs(100 * 365 * 86_400);
+
+/// After how long a state is taken from a runtime that has not reported it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Leases {
+    /// Where the namespace of the graph has no lease of its own; absent, never.
+    pub server: Option<Span>,
+    /// By namespace.
+    pub namespaces: BTreeMap<String, Span>,
+}
+
+impl Leases {
+    fn of(&self, namespace: &str) -> Option<Span> {
+        self.namespaces.get(namespace).copied().or(self.server)
+    }
+}
 
 /// A state to be enqueued.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Document {
+    /// The namespace of the graph.
+    pub(super) owner: String,
+    /// The namespace of the node.
     pub(super) namespace: String,
     pub(super) node: String,
     pub(super) identifier: String,
@@ -37,12 +56,7 @@ impl Document {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    pub(super) fn submission(
-        self,
-        engine: &Engine,
-        limits: &Limits,
-        lease: Option<Span>,
-    ) -> Result<Submission, String> {
+    pub(super) fn submission(self, engine: &Engine, limits: &Limits, leases: &Leases) -> Result<Submission, String> {
         let queue = queue_of(&self.namespace, &self.node);
         let args = json!([self.inputs]).to_string();
         if args.len() > limits.args_bytes {
@@ -58,7 +72,7 @@ impl Document {
         });
         let mut text = body::begin(&PolicyOrigin::from(&*effective), &args, Some(&meta.to_string()), None, 1);
         text.push(b'}');
-        let lease = Some(lease.unwrap_or(NO_LEASE));
+        let lease = Some(leases.of(&self.owner).unwrap_or(NO_LEASE));
         Ok(Submission {
             start: self.from_us.map_or(Start::Available, |from| Start::Scheduled(Moment::from_micros(from))),
             lease,

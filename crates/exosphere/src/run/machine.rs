@@ -147,6 +147,7 @@ impl<'c> Machine<'c> {
     pub(super) fn enqueue(&mut self, index: u32, inputs: Map<String, Value>, from_us: Option<i64>) {
         let node = &self.state.template.nodes[self.state.row(index).node as usize];
         let document = Document {
+            owner: self.state.namespace.clone(),
             namespace: node.namespace.clone(),
             node: node.node_name.clone(),
             identifier: node.identifier.clone(),

@@ -10,6 +10,7 @@ mod resolve;
 mod state;
 mod unite;
 
+pub use document::{Leases, STATE};
 pub(crate) use program::{Executed, message};
 pub use program::{Manual, RETRY, RUN, Runs};
 pub use state::{Row, RunState, Status};

@@ -1,11 +1,11 @@
 //! The program of runs of graphs.
 
-use super::document::Document;
+use super::document::{Document, Leases};
 use super::machine::{Ended, Machine};
 use super::state::RunState;
 use redrive_engine::{Context, Engine, Input, Program, ProgramStep, Submission};
 use redrive_ojs::Limits;
-use redrive_policy::{Moment, Outcome, Reason, Span};
+use redrive_policy::{Moment, Outcome, Reason};
 use redrive_store::{ChildEnd, MessageBody, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,18 +27,17 @@ pub struct Manual {
 }
 
 /// The program of runs of graphs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Runs {
     limits: Limits,
-    lease: Option<Span>,
+    leases: Leases,
 }
 
 impl Runs {
-    /// The program, with the limits of the jobs of this server, and after how long a state is taken from a worker that
-    /// has not ended it; absent, never.
+    /// The program, with the limits of the jobs of this server, and the leases of its states.
     #[must_use]
-    pub const fn new(limits: Limits, lease: Option<Span>) -> Self {
-        Self { limits, lease }
+    pub const fn new(limits: Limits, leases: Leases) -> Self {
+        Self { limits, leases }
     }
 }
 
@@ -70,7 +69,7 @@ impl Program for Runs {
     }
 
     fn submission(&self, engine: &Engine, document: &[u8], _: Moment) -> Result<Submission, String> {
-        Document::read(document)?.submission(engine, &self.limits, self.lease)
+        Document::read(document)?.submission(engine, &self.limits, &self.leases)
     }
 }
 

@@ -37,6 +37,14 @@ pub fn check(template: &Template) -> Vec<String> {
     if reasons.is_empty() {
         Shape::of(nodes, &positions).check(template, &mut reasons);
     }
+    let required = &template.store.required_keys;
+    if !template.triggers.is_empty() && !required.is_empty() {
+        reasons.push(format!(
+            "the graph has cron triggers, which bring nothing for the store, and requires {}; give defaults to these \
+             keys in place of requiring them",
+            required.join(", ")
+        ));
+    }
     reasons
 }
 

@@ -4,11 +4,13 @@ mod check;
 mod placeholder;
 mod read;
 mod registered;
+mod trigger;
 
 pub use check::check;
 pub(crate) use placeholder::{Part, parts};
 pub use read::read_template;
 pub use registered::registered_errors;
+pub(crate) use trigger::schedule;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

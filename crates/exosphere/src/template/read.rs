@@ -1,5 +1,6 @@
 //! Reading a graph as it is put.
 
+use super::trigger::triggers;
 use super::{Store, Strategy, Template, TemplateNode, Unites};
 use crate::fields::{FieldError, Loc, Reader};
 use redrive_policy::dialect::Dialect;
@@ -24,7 +25,9 @@ pub fn read_template(body: &Value) -> Result<(Template, BTreeMap<String, String>
         nodes: nodes(&mut reader, members, &loc),
         retry_policy: given("retry_policy").map(|policy| retry_policy(&mut reader, policy, &loc)).unwrap_or_default(),
         store: given("store_config").map(|store| store_config(&mut reader, store, &loc)).unwrap_or_default(),
-        triggers: given("triggers").map(|listed| triggers(&mut reader, listed, &loc)).unwrap_or_default(),
+        triggers: given("triggers")
+            .map(|listed| triggers(&mut reader, listed, &loc.key("triggers")))
+            .unwrap_or_default(),
     };
     reader.finish((template, secrets.into_iter().collect()))
 }
@@ -144,13 +147,4 @@ fn store_key(reader: &mut Reader, key: &str, loc: &Loc, input: &Value) -> String
         reader.wrong(loc, format!("found the key {key:?}; allowed is a name that is not empty and has no dot"), input);
     }
     key.to_owned()
-}
-
-fn triggers(reader: &mut Reader, value: &Value, loc: &Loc) -> Vec<String> {
-    let loc = loc.key("triggers");
-    if !reader.list(value, &loc).is_empty() {
-        let message = "triggers are not supported yet; leave them out, and trigger the graph from outside";
-        reader.wrong(&loc, message, value);
-    }
-    Vec::new()
 }

@@ -3,15 +3,15 @@
 
 mod model;
 mod random;
+mod triggers;
 
 use model::{Label, expected};
 use redrive_engine::testing::{Report, Trial};
 use redrive_exosphere::{GraphDefinition, RUN, RunState, Runs, Template, TriggerRequest, check};
-use redrive_ojs::{Limits, body};
+use redrive_ojs::body;
 use redrive_policy::Span;
 use redrive_store::{Blob, Job};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a node does with a path: the same for the worker and for the model.
@@ -59,12 +59,12 @@ fn worker(job: &Job) -> Report {
 }
 
 fn trial(template: Template, start: &str) -> Trial {
-    let definition = GraphDefinition { template, secrets: BTreeMap::new(), errors: Vec::new() };
+    let definition = GraphDefinition::new("ns", "graph", template);
     let request =
         TriggerRequest { inputs: [("path".to_owned(), start.to_owned())].into(), ..TriggerRequest::default() };
-    let state = definition.begin("ns", "graph", request).expect("it can be triggered");
+    let state = definition.begin(request).expect("it can be triggered");
     Trial {
-        programs: vec![Arc::new(Runs::new(Limits::default(), None))],
+        programs: vec![Arc::new(Runs::default())],
         program: RUN,
         state: Blob::from(state.write()),
         key: None,

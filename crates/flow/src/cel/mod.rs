@@ -21,6 +21,7 @@ pub(crate) use value::Val;
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     tree: Tree,
+    text: Box<str>,
 }
 
 /// What is wrong with an expression, and at which byte.
@@ -29,7 +30,12 @@ pub(crate) use lexer::SyntaxFault;
 impl Expression {
     /// Reads the text between the delimiters.
     pub(crate) fn read(text: &str) -> Result<Self, SyntaxFault> {
-        Ok(Self { tree: parser::parse(text)? })
+        Ok(Self { tree: parser::parse(text)?, text: text.trim().into() })
+    }
+
+    /// Its text, for people.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether it mentions a root, which then has to be there.

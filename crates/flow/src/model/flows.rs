@@ -73,7 +73,7 @@ impl Reader<'_> {
 
     /// Reads a flow into the place that is reserved for it.
     pub(super) fn flow(&mut self, id: FlowId, node: &Node, path: String, root: bool) {
-        let fields = Fields::of(node, path, self.findings);
+        let fields = Fields::of(node, path.clone(), self.findings);
         let mut allowed = FIELDS.to_vec();
         if root {
             allowed.push("$schema");
@@ -96,7 +96,7 @@ impl Reader<'_> {
         let stack = self.stack(&fields, place, Level::Flow);
         let steps = self.steps(&fields, place);
         self.scopes.pop();
-        self.flows[id] = Flow { entrypoint, steps, stack, parameters };
+        self.flows[id] = Flow { path, entrypoint, steps, stack, parameters };
     }
 
     fn nested_flows<'n>(&mut self, fields: &Fields<'n>) -> Vec<(&'n str, FlowId, &'n Node)> {

@@ -93,6 +93,8 @@ fn fingerprint(text: &str) -> u64 {
 
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
+    /// The JSON Pointer of the flow in the definition.
+    pub(crate) path: String,
     pub(crate) entrypoint: StepId,
     pub(crate) steps: Vec<Step>,
     pub(crate) stack: Vec<EntryId>,

@@ -83,7 +83,7 @@ impl CronJob {
             push_str(out, description);
         }
         let moment = |at: Option<i64>| at.map(Moment::from_micros);
-        for (key, at) in [("last_run_at", moment(state.last_run)), ("next_run_at", state.next())] {
+        for (key, at) in [("last_run_at", moment(state.last_run)), ("next_run_at", state.slots.next())] {
             member(out, key);
             push_optional(out, at);
         }

@@ -9,6 +9,7 @@ mod field;
 mod program;
 mod request;
 mod schedule;
+mod slots;
 mod state;
 mod zone;
 
@@ -17,3 +18,4 @@ pub use definition::{Definition, Overlap};
 pub use program::{Cron, KIND, signals};
 pub use request::{MANAGED_MEMBERS, cron_definition};
 pub use schedule::Schedule;
+pub use slots::Slots;

@@ -31,8 +31,6 @@ const OVERLAP: &str = "overlap_prevention";
 const MOST_ALIVE: usize = 100;
 /// How many slots wait for the job before them; those that come then are skipped.
 const MOST_WAITING: usize = 100;
-/// A clock that was set back by more than this had been wrong. Slots that it passed over then are due again.
-const WRONG_CLOCK_US: i64 = 86_400_000_000;
 
 /// The program of schedules.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,13 +108,13 @@ impl<'c> Turn<'c> {
     /// The state, and the timer, which is set anew at each call: its time by the clock of the store may have changed.
     fn done(mut self) -> Result<ProgramStep, String> {
         if !self.deleted {
-            self.effects.push(Effect::Timer(self.state.next()));
+            self.effects.push(Effect::Timer(self.state.slots.next()));
         }
         Ok(ProgramStep { state: self.state.written()?, effects: self.effects })
     }
 
     fn start(&mut self) {
-        self.state.anchor = self.now.micros();
+        self.state.slots.count_from(self.now);
         self.plan();
     }
 
@@ -124,7 +122,7 @@ impl<'c> Turn<'c> {
         match &*signal.name {
             signals::DELETE => {
                 self.deleted = true;
-                self.state.next = None;
+                self.state.slots.clear();
                 self.effects.push(Effect::Finish { succeeded: true, result: b"{}".to_vec() });
             }
             signals::ENABLE | signals::DISABLE => {
@@ -144,7 +142,7 @@ impl<'c> Turn<'c> {
         let old = &self.state.definition;
         if new.expression != old.expression || new.timezone != old.timezone {
             self.schedule = new.schedule()?;
-            self.state.anchor = self.now.micros();
+            self.state.slots.count_from(self.now);
         }
         if new.overlap != Overlap::Enqueue {
             for slot in std::mem::take(&mut self.state.waiting) {
@@ -156,36 +154,27 @@ impl<'c> Turn<'c> {
         Ok(())
     }
 
-    /// The wall clock was set. Where slots were passed over, the last of them is due now; where it was set back, those
-    /// that have been dealt with are not due again.
+    /// The wall clock was set. Where slots were passed over, the last of them is due now.
     fn clock_stepped(&mut self) -> Result<(), String> {
-        let wrong = |at: i64| at.saturating_sub(self.now.micros()) > WRONG_CLOCK_US;
-        if self.state.last_slot.is_some_and(wrong) {
-            self.state.last_slot = None;
-        }
-        if wrong(self.state.anchor) {
-            self.state.anchor = self.now.micros();
-        }
-        if self.state.next().is_some_and(|next| next <= self.now) {
+        self.state.slots.clock_stepped(self.now);
+        if self.state.slots.next().is_some_and(|next| next <= self.now) {
             return self.due();
         }
         self.plan();
         Ok(())
     }
 
-    /// Finds the next slot: after now, and after all that have been dealt with.
     fn plan(&mut self) {
-        let after = self.now.micros().max(self.state.last_slot.unwrap_or(i64::MIN));
-        let next = self.schedule.next(Moment::from_micros(after), self.anchor());
-        self.state.next = next.filter(|_| self.state.definition.enabled).map(Moment::micros);
+        if self.state.definition.enabled {
+            self.state.slots.plan(&self.schedule, self.now);
+        } else {
+            self.state.slots.clear();
+        }
     }
 
-    /// A slot is due, unless the timer came early. Of several that were missed, the last is dealt with.
+    /// A slot is due, unless the timer came early.
     fn due(&mut self) -> Result<(), String> {
-        let Some(first) = self.state.next().filter(|next| *next <= self.now) else { return Ok(()) };
-        let slot = self.schedule.last(first, self.now, self.anchor()).micros();
-        self.state.last_slot = Some(slot);
-        self.plan();
+        let Some(slot) = self.state.slots.take(&self.schedule, self.now).map(Moment::micros) else { return Ok(()) };
         match self.state.definition.overlap {
             Overlap::Skip if !self.state.alive.is_empty() => self.skip(slot, OVERLAP),
             Overlap::Enqueue if !self.state.alive.is_empty() || !self.state.waiting.is_empty() => {
@@ -252,12 +241,6 @@ impl<'c> Turn<'c> {
         let event = events::refused(&self.state.definition, Moment::from_micros(slot(number)), why);
         self.effects.push(Effect::Emit { event, with: None });
         self.ended(number)
-    }
-
-    /// From when intervals are counted: a whole millisecond, as the numbers of slots are.
-    const fn anchor(&self) -> Moment {
-        let anchor = self.state.anchor;
-        Moment::from_micros(anchor - anchor.rem_euclid(1_000))
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a schedule remembers: the state of its run.
 
-use super::Definition;
-use redrive_policy::Moment;
+use super::{Definition, Slots};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,12 +8,8 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) definition: Definition,
-    /// From when intervals are counted.
-    pub(super) anchor: i64,
-    /// The next slot; absent where it is disabled, or never due again.
-    pub(super) next: Option<i64>,
-    /// The last slot that has been dealt with, in one way or another.
-    pub(super) last_slot: Option<i64>,
+    #[serde(flatten)]
+    pub(super) slots: Slots,
     /// When a job was last enqueued, and how many were.
     pub(super) last_run: Option<i64>,
     pub(super) runs: u64,
@@ -37,12 +32,10 @@ pub(super) struct Refused {
 }
 
 impl State {
-    pub(super) const fn new(definition: Definition) -> Self {
+    pub(super) fn new(definition: Definition) -> Self {
         Self {
             definition,
-            anchor: 0,
-            next: None,
-            last_slot: None,
+            slots: Slots::default(),
             last_run: None,
             runs: 0,
             last_skipped: None,
@@ -59,9 +52,5 @@ impl State {
 
     pub(super) fn written(&self) -> Result<Vec<u8>, String> {
         serde_json::to_vec(self).map_err(|error| format!("the state of the schedule cannot be written: {error}"))
-    }
-
-    pub(super) fn next(&self) -> Option<Moment> {
-        self.next.map(Moment::from_micros)
     }
 }

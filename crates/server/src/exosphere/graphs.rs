@@ -34,8 +34,10 @@ pub(crate) async fn put(
     let registered = registered(&app, &template).await?;
     let errors = registered_errors(&template, &place.namespace, secrets.keys().map(String::as_str), &registered);
     let secrets = seal(&app, &place, &secrets)?;
-    let definition = GraphDefinition { template, secrets, errors };
+    let mut definition = GraphDefinition::new(&place.namespace, &place.graph, template);
+    (definition.secrets, definition.errors) = (secrets, errors);
     let run = put_definition(&app.engine, GRAPH, graph_key(&place.namespace, &place.graph), &definition).await?;
+    let definition = GraphDefinition::read(&run.state).map_err(damaged)?;
     Ok(JsonResponse::json(&Value::Object(body_of(&run, &definition))).status(StatusCode::CREATED))
 }
 
@@ -70,7 +72,7 @@ pub(crate) async fn trigger(
 ) -> Result<JsonResponse, ApiError> {
     let request = read_trigger(&body).map_err(|errors| fields(&errors))?;
     let (_, definition) = find(&app, &place).await?;
-    let state = definition.begin(&place.namespace, &place.graph, request).map_err(bad)?;
+    let state = definition.begin(request).map_err(bad)?;
     let state = Blob::from(state.write());
     let run = app.engine.start_run(RunRequest { id: None, program: RUN, state, key: None }).await?;
     Ok(JsonResponse::json(&json!({ "status": "CREATED", "run_id": run.id.to_string() })))
@@ -130,7 +132,7 @@ fn body_of(run: &Run, definition: &GraphDefinition) -> Map<String, Value> {
         "store_config": store,
         "triggers": triggers,
         "created_at": rfc3339(run.created),
-        "updated_at": rfc3339(run.advanced),
+        "updated_at": rfc3339(definition.put_at()),
         "validation_status": if definition.is_valid() { "VALID" } else { "INVALID" },
         "validation_errors": definition.errors,
     });

@@ -11,6 +11,7 @@ mod secrets;
 mod states;
 
 pub(crate) use edge::{MEDIA, REQUEST_ID, request_id, worded};
+pub(crate) use runs::{graph_run, jobs_of, listed_run};
 
 use crate::endpoints::Endpoints;
 use axum::http::Uri;

@@ -37,7 +37,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, place: Place) -> Result<Js
                     continue;
                 }
                 if (first..first.saturating_add(size)).contains(&total) {
-                    runs.push(listed(&app, &run, &state).await?);
+                    runs.push(listed_run(&app, &run, &state).await?);
                 }
                 total += 1;
             }
@@ -50,9 +50,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, place: Place) -> Result<Js
     Ok(JsonResponse::json(&answer))
 }
 
-async fn listed(app: &App, run: &Run, state: &RunState) -> Result<Value, ApiError> {
+/// A run in numbers.
+pub(crate) async fn listed_run(app: &App, run: &Run, state: &RunState) -> Result<Value, ApiError> {
     let pending = |index: &u32| state.row(*index).status == Status::Started;
-    let jobs = jobs(app, run, state, pending).await?;
+    let jobs = jobs_of(app, run, state, pending).await?;
     let totals = Totals::of(run, state, &jobs);
     Ok(json!({
         "run_id": run.id.to_string(),
@@ -73,7 +74,7 @@ pub(crate) async fn structure(State(app): State<Arc<App>>, place: Place) -> Resu
     let mut summary: Map<String, Value> = STATUSES.iter().map(|status| ((*status).to_owned(), 0.into())).collect();
     let (mut roots, mut nodes, mut edges) = (Vec::new(), Vec::new(), Vec::new());
     if let Some((run, state)) = &found {
-        let jobs = jobs(&app, run, state, |_| true).await?;
+        let jobs = jobs_of(&app, run, state, |_| true).await?;
         for view in states_of(run, state, &jobs) {
             let shown = described(&view);
             if let Some(count) = summary.get_mut(view.status) {
@@ -104,7 +105,7 @@ pub(crate) async fn state(State(app): State<Arc<App>>, place: Place) -> Result<J
     let id: StateId = place.state.parse().map_err(|()| bad(format!("{:?} is not the id of a state", place.state)))?;
     let unknown = || missing("State not found");
     let (run, state) = find(&app, &place).await?.filter(|(_, state)| state.graph == place.graph).ok_or_else(unknown)?;
-    let jobs = jobs(&app, &run, &state, |_| true).await?;
+    let jobs = jobs_of(&app, &run, &state, |_| true).await?;
     let view = states_of(&run, &state, &jobs).into_iter().find(|view| view.id == id).ok_or_else(unknown)?;
     let (inputs, outputs) = view.values(&state, jobs.get(&id.job));
     let parents = view.parents(&run, &state, &jobs);
@@ -157,7 +158,13 @@ pub(crate) async fn retry(
 
 /// The run that a path names, if it belongs to the namespace.
 async fn find(app: &App, place: &Place) -> Result<Option<(Run, RunState)>, ApiError> {
-    let Ok(id) = place.run.parse() else { return Ok(None) };
+    let found = graph_run(app, &place.run).await?;
+    Ok(found.filter(|(_, state)| state.namespace == place.namespace))
+}
+
+/// The run of a graph, of whatever namespace.
+pub(crate) async fn graph_run(app: &App, id: &str) -> Result<Option<(Run, RunState)>, ApiError> {
+    let Ok(id) = id.parse() else { return Ok(None) };
     let run = match app.engine.run(id).await {
         Err(EngineError::RefusedRun(..)) => return Ok(None),
         answer => answer?,
@@ -166,11 +173,11 @@ async fn find(app: &App, place: &Place) -> Result<Option<(Run, RunState)>, ApiEr
         return Ok(None);
     }
     let state = RunState::read(&run.state).map_err(damaged)?;
-    Ok((state.namespace == place.namespace).then_some((run, state)))
+    Ok(Some((run, state)))
 }
 
 /// The jobs of some of the states of a run, as far as they are stored.
-async fn jobs(
+pub(crate) async fn jobs_of(
     app: &App,
     run: &Run,
     state: &RunState,

@@ -9,6 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
+pub(crate) use redrive_server::Leases;
 use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
@@ -39,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
     pub(crate) secrets: SecretKeys,
+    pub(crate) leases: Leases,
 }
 
 impl Default for Parts {
@@ -54,6 +56,7 @@ impl Default for Parts {
             test_directives: false,
             webhooks: WebhookSettings::default(),
             secrets: SecretKeys::default(),
+            leases: Leases::default(),
         }
     }
 }
@@ -92,7 +95,7 @@ impl Harness {
         let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
-        let programs = redrive_server::programs(&parts.limits);
+        let programs = redrive_server::programs(&parts.limits, parts.leases);
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let log = log::captured();
         let settings = ServerSettings {

@@ -3,11 +3,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod document;
 mod graphs;
 mod operators;
 mod refusals;
 mod reports;
 mod retries;
 mod secrets;
+mod stuck;
+mod triggers;
 mod unites;
 mod world;

@@ -30,7 +30,7 @@ async fn waits(world: &World, most: usize) -> Vec<u64> {
     }
 }
 
-async fn waits_under(policy: Value) -> Vec<u64> {
+pub(crate) async fn waits_under(policy: Value) -> Vec<u64> {
     let world = World::with(&["Node"]).await;
     world.graph(&[node("a", "", &[])], policy).await;
     let run = world.trigger().await;

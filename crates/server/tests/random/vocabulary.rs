@@ -14,7 +14,7 @@ pub(crate) const STRANGE_QUEUES: [&str; 3] = ["true", "0", "p1y"];
 
 /// Endpoints with their methods: all but streams, which do not end, what deletes or cancels jobs of others, and what
 /// begins maintenance.
-pub(crate) const ENDPOINTS: [(&str, &str); 91] = [
+pub(crate) const ENDPOINTS: [(&str, &str); 95] = [
     ("GET", "/ojs/v1/health"),
     ("GET", "/health"),
     ("GET", "/ojs/manifest"),
@@ -59,6 +59,10 @@ pub(crate) const ENDPOINTS: [(&str, &str); 91] = [
     ("DELETE", "/ojs/v1/cron/{schedule}"),
     ("GET", "/ojs/v1/admin/crons"),
     ("GET", "/ojs/v1/admin/workflows"),
+    ("GET", "/ojs/v1/admin/graph-runs"),
+    ("GET", "/ojs/v1/admin/graph-runs/{id}"),
+    ("GET", "/ojs/v1/admin/graph-states"),
+    ("POST", "/ojs/v1/admin/graph-states/{id}/free"),
     ("GET", "/ojs/v1/admin/stats/history"),
     ("GET", "/ojs/v1/admin/system/maintenance"),
     ("POST", "/ojs/v1/admin/workers/{worker}/quiet"),

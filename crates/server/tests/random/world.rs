@@ -69,7 +69,10 @@ impl World {
         let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
         let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
         let engine = Engine::new(Arc::clone(&store) as _, Arc::new(clock), Arc::new(randomness), settings);
-        let engine = Arc::new(engine.with_programs(redrive_server::programs(&limits()), RunLimits::default()));
+        let engine = Arc::new(engine.with_programs(
+            redrive_server::programs(&limits(), redrive_server::Leases::default()),
+            RunLimits::default(),
+        ));
         let webhooks = WebhookSettings { allow_private: true, allow_http: true };
         let settings = ServerSettings { limits: limits(), webhooks, ..ServerSettings::new("embedded") };
         log::captured();

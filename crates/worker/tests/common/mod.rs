@@ -36,7 +36,7 @@ impl TestServer {
         let settings = Settings::new(Layers::ojs_default().expect("the defaults are valid"));
         let (clock, randomness) = (SystemClock::default(), SystemRandomness::default());
         let engine = Engine::new(store, Arc::new(clock), Arc::new(randomness), settings);
-        let programs = redrive_server::programs(&Limits::default());
+        let programs = redrive_server::programs(&Limits::default(), redrive_server::Leases::default());
         let engine = Arc::new(engine.with_programs(programs, RunLimits::default()));
         let address = address.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let listener = TcpListener::bind(address).await.expect("a loopback port");

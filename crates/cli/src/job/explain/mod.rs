@@ -55,11 +55,29 @@ pub(super) fn run(client: &Client, job: &Value, json: bool) -> Result<(), Failed
     if json {
         return output::json(&job["redrive"]);
     }
-    let decisions = Decisions::deserialize(&job["redrive"]).map_err(|error| Failed {
-        code: 3,
-        message: format!("the server does not explain it ({error}); is it older than this command?"),
-    })?;
-    output::text(&explained(job, &decisions, is_held_back(client, job)?))
+    output::text(&explained(job, &Decisions::of(job)?, is_held_back(client, job)?))
+}
+
+impl Decisions {
+    fn of(job: &Value) -> Result<Self, Failed> {
+        Self::deserialize(&job["redrive"]).map_err(|error| Failed {
+            code: 3,
+            message: format!("the server does not explain it ({error}); is it older than this command?"),
+        })
+    }
+}
+
+/// Says of each failed attempt of a job what came next, and why.
+pub(crate) fn failures_explained(job: &Value) -> Result<String, Failed> {
+    let (decisions, mut out) = (Decisions::of(job)?, String::new());
+    let mut position = 0;
+    for generation in generations(&decisions) {
+        let failures: Vec<&FailureRecord> =
+            decisions.failures.iter().filter(|failure| failure.generation == generation).collect();
+        push_generation(&mut out, job, &decisions, &failures, position);
+        position += failures.len();
+    }
+    Ok(out)
 }
 
 /// Whether the job waits in a queue that is paused.

@@ -1,10 +1,11 @@
-//! Pictures of schedules, simulations and graphs of steps: SVG and HTML for pages, blocks for terminals.
+//! Pictures of schedules, simulations, graphs of steps and flow charts: SVG and HTML for pages, blocks for terminals.
 //!
 //! Everything is plain text made here. A picture loads nothing, runs no script, and follows the
 //! reader's choice of a light or a dark page.
 
 mod axis;
 mod escape;
+pub mod flow;
 mod frame;
 mod graph_svg;
 mod schedule_svg;

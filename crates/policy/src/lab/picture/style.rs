@@ -40,9 +40,12 @@ pub(super) const STYLE: &str = "
 .r-step-completed{fill:#dcfce7;stroke:#16a34a}
 .r-step-failed{fill:#fee2e2;stroke:#dc2626}
 .r-step-cancelled{fill:#eef0f3;stroke:#7a8494}
-.r-step~.r-tag{stroke:none}
+.r-step~text{stroke:none}
 .r-edge{fill:none;stroke:#9aa4b2;stroke-width:1.4;stroke-linejoin:round}
 .r-arrow{fill:#9aa4b2}
+.r-around{font-size:12.5px;fill:#1d4ed8}
+.r-edge-failure{fill:none;stroke:#ea580c;stroke-width:1.4;stroke-dasharray:5 3;stroke-linejoin:round}
+.r-arrow-failure{fill:#ea580c}
 @media (prefers-color-scheme:dark){
 .r-paper{fill:#11161d;stroke:#2a323d}
 .r-title,.r-name{fill:#eef2f7}
@@ -75,5 +78,8 @@ pub(super) const STYLE: &str = "
 .r-step-cancelled{fill:#1b222c;stroke:#8b96a6}
 .r-edge{stroke:#566173}
 .r-arrow{fill:#566173}
+.r-around{fill:#93c5fd}
+.r-edge-failure{stroke:#fb923c}
+.r-arrow-failure{fill:#fb923c}
 }
 ";

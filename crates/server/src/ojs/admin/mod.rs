@@ -2,6 +2,7 @@
 //! `workers`.
 
 mod config;
+pub(super) mod graphs;
 mod history;
 mod jobs;
 mod maintenance;

@@ -1,0 +1,18 @@
+//! The server about itself.
+
+use crate::api_error::Code::NotFound;
+use crate::openapi::operation::{Group, get};
+
+pub(super) const SERVER: Group = Group {
+    name: "Server",
+    about: "What the server can do, and whether it is well.",
+    operations: &[
+        get("/ojs/v1/health", "Whether the server is well").gives(&[(200, "Health"), (503, "Health")]),
+        get("/health", "Whether the server is well").gives(&[(200, "Health"), (503, "Health")]),
+        get("/ojs/manifest", "What the server can do").gives(&[(200, "Manifest")]),
+        get("/ojs/v1/errors/{code}", "What an error means, and what to do about it")
+            .gives(&[(200, "ErrorCode")])
+            .fails(&[NotFound]),
+        get("/openapi.json", "This description").gives(&[(200, "OpenApi")]),
+    ],
+};
