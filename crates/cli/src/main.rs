@@ -18,6 +18,7 @@ mod job;
 mod jobs;
 mod limit;
 mod log;
+mod man;
 mod openapi;
 mod operator;
 mod output;
@@ -109,6 +110,8 @@ enum Command {
     Openapi(openapi::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Openapi(args) => openapi::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
