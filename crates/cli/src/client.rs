@@ -328,7 +328,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
         "duplicate" => Some("leave out --id, and the server generates one"),
         "conflict" if message.contains("the workflow") => Some("`redrive workflow show ID` shows how far it is"),
         "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
-        "conflict" if message.contains("can be freed") => None,
+        "conflict" if message.contains("can be freed") || message.contains("graph stuck") => None,
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),
         "payload_too_large" => Some("send less at once, or raise this limit on the server"),
         "validation_error" => Some("`redrive policy check FILE` lists everything that is wrong with a policy"),

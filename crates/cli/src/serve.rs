@@ -81,6 +81,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let server = server.with_secret_keys(config.secret_keys);
+    backend.observe(server.write_observer());
     let (finish, finished) = watch::channel(false);
     let advancing = wait_for(finished.clone());
     let advancer = tokio::spawn(advance_runs(Arc::clone(&engine), advancing, |notice| error!("{notice}")));

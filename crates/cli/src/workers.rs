@@ -94,7 +94,7 @@ fn directed(client: &Client, id: &str, verb: &str) -> Result<Value, Failed> {
 fn removed(client: &Client, id: &str) -> Result<Value, Failed> {
     let answer = client.try_ask(Send::Delete, &path(id))?;
     let answer = answer.map_err(|mut refused| {
-        if refused.status == 409 {
+        if refused.status == 409 && refused.message.contains("was heard of") {
             refused.message = format!(
                 "worker {id} is alive; only one that was not heard of for a minute can be removed\n\
                  `redrive workers terminate {id}` tells it to end"

@@ -18,6 +18,10 @@ mod events;
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/hostile.rs"]
+mod hostile;
+#[path = "server/http.rs"]
+mod http;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]

@@ -2,7 +2,7 @@
 
 use crate::{Clock, Engine, EngineError, Program, Randomness, RunLimits, Settings, SystemClock};
 use redrive_store::embedded::{Embedded, OpenError, Opened, Options};
-use redrive_store::{Store, StoreError};
+use redrive_store::{Store, StoreError, WriteObserver};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,15 @@ impl Backend {
             Self::Folder { clock, .. } => Arc::clone(clock) as _,
             #[cfg(feature = "postgres")]
             Self::Postgres(store) => store.clock() as _,
+        }
+    }
+
+    /// Lets `observer` learn how the store writes from now on. Only the first one counts.
+    pub fn observe(&self, observer: Arc<dyn WriteObserver>) {
+        match self {
+            Self::Folder { store, .. } => store.observe(observer),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store.observe(observer),
         }
     }
 

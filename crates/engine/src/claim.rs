@@ -108,6 +108,9 @@ impl Engine {
         };
         let now = self.clock.now();
         let Claimed { jobs, full } = self.store.claim(claim, now).await?;
+        if let Some(observer) = self.observer.get().filter(|_| !full.is_empty()) {
+            observer.passed_over(&full);
+        }
         let started = |job| Transition::new(job, EventKind::Claimed, Some(State::Available), now);
         let claimed: Vec<Transition> = jobs.into_iter().map(started).collect();
         self.publish(claimed.iter());

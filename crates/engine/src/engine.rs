@@ -6,6 +6,7 @@ use crate::events::EventLog;
 use crate::history::History;
 use crate::limits::KnownLimits;
 use crate::maintenance::{self, MaintenanceProgram};
+use crate::observer::Observed;
 use crate::policies::Policies;
 use crate::progress::Watch;
 use crate::rejections::Rejections;
@@ -72,6 +73,7 @@ pub struct Engine {
     pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
     pub(crate) watch: Watch,
+    pub(crate) observer: Observed,
     pub(crate) workers: Workers,
     pub(crate) runs: Runs,
     /// Notified when an application may have written to the inbox.
@@ -105,6 +107,7 @@ impl Engine {
             maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
             watch: Watch::default(),
+            observer: Observed::default(),
             workers: Workers::default(),
             runs: Runs::default(),
             inbox: Notify::new(),
@@ -136,6 +139,9 @@ impl Engine {
             let events = transitions.clone().flat_map(|one| JobEvent::of(one, 0));
             let events: Vec<EventBody> = events.map(|event| EventBody::Job(Box::new(event))).collect();
             self.runs.wake_listeners(&events);
+        }
+        if let Some(observer) = self.observer.get() {
+            observer.changed(&mut transitions.clone());
         }
         self.discards.count(transitions.clone());
         self.history.count(transitions.clone(), self.clock.wall().ahead_us);

@@ -2,8 +2,9 @@
 
 use crate::engine::refused;
 use crate::{Engine, EngineError, other_events};
+use redrive_policy::Moment;
 use redrive_store::{
-    EventKind, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueRefusal, Redrive, Refusal, Transition,
+    EventKind, Filter, Job, JobId, Listed, Missing, Page, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, Transition,
 };
 use std::sync::Arc;
 
@@ -42,6 +43,15 @@ impl Engine {
     pub async fn queues(&self) -> Result<Vec<Queue>, EngineError> {
         let queues = self.store.queues().await?;
         Ok(queues.into_iter().map(|queue| self.shown_queue(queue)).collect())
+    }
+
+    /// All queues with what waits in them, and the time of it. All times are those of the engine's own clock.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn loads(&self) -> Result<(Vec<QueueLoad>, Moment), EngineError> {
+        let now = self.clock.now();
+        Ok((self.store.loads(now).await?, now))
     }
 
     /// Closes or opens a queue.

@@ -45,6 +45,9 @@ impl Rejections {
 impl Engine {
     /// Tells that a job of this type was refused because its queue is full.
     pub(crate) fn rejected(&self, full: &QueueFull, kind: Option<&Arc<str>>, now: Moment) {
+        if let Some(observer) = self.observer.get() {
+            observer.rejected(&full.queue);
+        }
         let Some(requests) = self.rejections.count(&full.queue, now) else { return };
         let QueueFull { queue, depth, bound, .. } = full;
         let data = json!({

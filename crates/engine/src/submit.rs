@@ -7,7 +7,9 @@ use redrive_policy::{Moment, Span};
 use redrive_store::{
     Blob, EnqueueRefusal, Enqueued, EventKind, JobId, NewJob, OwnLimit, Spec, Start, Transition, Unique,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A job as a producer enqueues it: `Submission { priority: 5, ..Submission::new(kind, queue, body) }`.
 #[derive(Clone, Debug)]
@@ -92,7 +94,9 @@ impl Engine {
         let jobs: Vec<NewJob> = jobs.into_iter().map(|job| self.stored_job(job)).collect();
         let bounded = jobs.iter().any(|job| job.depth.is_some());
         let kinds: Vec<Arc<str>> = jobs.iter().filter(|_| bounded).map(|job| Arc::clone(&job.spec.kind)).collect();
+        let begun = Instant::now();
         let enqueued = self.store.enqueue(jobs, now).await?;
+        let took = begun.elapsed();
         let enqueued = enqueued.map_err(|refusal| match refusal {
             EnqueueRefusal::IdTaken { id, .. } => EngineError::Duplicate(id),
             EnqueueRefusal::Duplicate { index, duplicate } => EngineError::NotUnique(index, duplicate),
@@ -103,6 +107,10 @@ impl Engine {
         })?;
         let answers: Vec<Answer> = enqueued.into_iter().map(|answer| Answer::of(answer, now)).collect();
         self.publish(answers.iter().flat_map(Answer::happened));
+        if let Some(observer) = self.observer.get() {
+            let queues: BTreeSet<&Arc<str>> = answers.iter().map(|answer| &answer.enqueued.job.spec.queue).collect();
+            queues.into_iter().for_each(|queue| observer.enqueued(queue, took));
+        }
         if answers.iter().flat_map(|answer| &answer.replaced).any(|transition| transition.told_run().is_some()) {
             self.advance_woken().await;
         }

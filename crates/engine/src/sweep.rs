@@ -90,6 +90,14 @@ impl Engine {
         Ok(self.store.prune_queues(self.settings.retention.finished, self.now()).await?)
     }
 
+    /// Writes a mark to the store that changes nothing. The answer says that a write is flushed at this moment.
+    ///
+    /// # Errors
+    /// Nothing can be written.
+    pub async fn probe(&self) -> Result<(), EngineError> {
+        Ok(self.store.probe(self.clock.now()).await?)
+    }
+
     /// At least one: a step that touches nothing would be followed by another for ever.
     fn sweep_step(&self) -> usize {
         self.settings.sweep_step.max(1)

@@ -3,15 +3,24 @@
 use crate::edge::Edge;
 use crate::endpoints::Endpoints;
 use crate::listen::{Bounds, Connections};
+use crate::metrics::{Metrics, Sample};
+use crate::ojs::Probe;
 use crate::webhooks::Sender;
 use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
+use redrive_policy::Moment;
+use redrive_store::WriteObserver;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+/// How long a scrape waits for the store.
+const SAMPLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a server is started with.
 #[derive(Clone, Debug)]
@@ -62,12 +71,17 @@ impl Server {
             keys: !keys.is_empty(),
         };
         let connections = Connections::new(bounds);
+        let metrics = Metrics::new(&limits, backend);
+        engine.observe(Arc::clone(&metrics) as _);
         let app = App {
             envelopes: Envelopes::new(engine.settings().timeout),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             boot: SystemRandomness::default().bits() as u32,
             requests: AtomicU64::new(0),
+            metrics,
+            probe: Probe::default(),
+            connections: Arc::clone(&connections),
             engine,
             limits,
             keys,
@@ -98,16 +112,22 @@ impl Server {
         self
     }
 
+    /// Who is to learn how the store writes, for the metrics.
+    #[must_use]
+    pub fn write_observer(&self) -> Arc<dyn WriteObserver> {
+        Arc::clone(&self.app.metrics) as _
+    }
+
     /// How many fetches are waiting for a job.
     #[must_use]
     pub fn waiting_fetches(&self) -> usize {
-        self.app.limits.long_polls - self.app.long_polls.available_permits()
+        self.app.waiting_fetches()
     }
 
     /// How many event streams are open.
     #[must_use]
     pub fn open_streams(&self) -> usize {
-        self.app.limits.streams - self.app.streams.available_permits()
+        self.app.open_streams()
     }
 
     /// All paths of the server.
@@ -140,6 +160,10 @@ pub(crate) struct App {
     /// Tells the ids of this process from those of another.
     pub(crate) boot: u32,
     requests: AtomicU64,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether a write would be flushed, as far as that was found out.
+    pub(crate) probe: Probe,
+    pub(crate) connections: Arc<Connections>,
     /// Sends events.
     pub(crate) webhooks: Sender,
     /// The store, where it is in a folder of this machine.
@@ -152,6 +176,37 @@ impl App {
     /// The keys for secrets; none where the operator has set none.
     pub(crate) fn secret_keys(&self) -> SecretKeys {
         self.secrets.get().cloned().unwrap_or_default()
+    }
+
+    fn waiting_fetches(&self) -> usize {
+        self.limits.long_polls - self.long_polls.available_permits()
+    }
+
+    fn open_streams(&self) -> usize {
+        self.limits.streams - self.streams.available_permits()
+    }
+
+    /// What the metrics say about the present. A store that does not answer in time is told as such.
+    pub(crate) async fn sample(&self, is_ready: bool) -> Sample {
+        let loads = timeout(SAMPLE_TIMEOUT, self.engine.loads()).await;
+        let (queues, stored_now) = match loads {
+            Ok(Ok((queues, now))) => (Some(queues), now),
+            _ => (None, Moment::ORIGIN),
+        };
+        Sample {
+            queues,
+            stored_now,
+            workers: self.engine.workers(),
+            wall: self.engine.wall(),
+            now: self.engine.now(),
+            uptime: self.engine.uptime(),
+            local: self.local.get().map(|local| local.store.status()),
+            connections: self.connections.count(),
+            waiting_fetches: self.waiting_fetches(),
+            streams: self.open_streams(),
+            is_ready,
+            maintenance: self.engine.maintenance().is_some(),
+        }
     }
 
     /// An id for a request that brings none.

@@ -7,7 +7,7 @@ use crate::endpoints::Table;
 use crate::exosphere;
 use crate::request::Query;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -25,7 +26,8 @@ const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobsp
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
-pub(crate) const OPEN_PATHS: [&str; 4] = ["/ojs/v1/health", "/health", "/ojs/manifest", "/openapi.json"];
+pub(crate) const OPEN_PATHS: [&str; 6] =
+    ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest", "/openapi.json"];
 
 /// Whether a request names the version of the protocol.
 pub(crate) fn names_version(headers: &HeaderMap) -> bool {
@@ -39,18 +41,28 @@ pub(crate) struct Edge {
     pub(crate) table: Arc<Table>,
 }
 
-pub(crate) async fn edge(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let id = request_id(&edge.app, request.headers());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = match exosphere::is_path(request.uri()) {
+        true => exosphere_edge(&edge, request, next, &id).await,
+        false => ojs_edge(&edge, request, next, id).await,
+    };
+    let route = route.as_ref().map(MatchedPath::as_str);
+    edge.app.metrics.requests.answered(&method, route, response.status(), begun.elapsed());
+    response
+}
+
+async fn ojs_edge(edge: &Edge, mut request: Request, next: Next, id: HeaderValue) -> Response {
     let app = &*edge.app;
-    let id = request_id(app, request.headers());
-    if exosphere::is_path(request.uri()) {
-        return exosphere_edge(&edge, request, next, &id).await;
-    }
     let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
     let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
-    let mut response = worded(response, &id);
+    let mut response = worded(response, app, &id);
     let headers = response.headers_mut();
     headers.entry(header::CONTENT_TYPE).or_insert(media);
     headers.insert(OJS_VERSION, VERSION);
@@ -65,7 +77,7 @@ async fn exosphere_edge(edge: &Edge, mut request: Request, next: Next, id: &Head
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
-    let mut response = exosphere::worded(response, |error| log_fault(error, id));
+    let mut response = exosphere::worded(response, |error| note_error(&edge.app, error, id));
     response.headers_mut().insert(header::CONTENT_TYPE, exosphere::MEDIA);
     response.headers_mut().insert(exosphere::REQUEST_ID, own_id);
     response.headers_mut().insert(REQUEST_ID, id.clone());
@@ -145,8 +157,9 @@ async fn caught(handler: impl Future<Output = Response>) -> Result<Response, Api
     .await
 }
 
-/// Logs what a client cannot repair.
-fn log_fault(error: &ApiError, id: &HeaderValue) {
+/// Counts an error, and logs it where a client cannot repair it.
+fn note_error(app: &App, error: &ApiError, id: &HeaderValue) {
+    app.metrics.requests.failed(error.code.name());
     if error.code.status().is_server_error() {
         let (id, code, message) = (id.to_str().unwrap_or_default(), error.code.name(), &error.message);
         tracing::error!(request_id = id, code, "request {id} failed: {code}: {message}");
@@ -154,7 +167,7 @@ fn log_fault(error: &ApiError, id: &HeaderValue) {
 }
 
 /// Gives faults their words.
-fn worded(mut response: Response, id: &HeaderValue) -> Response {
+fn worded(mut response: Response, app: &App, id: &HeaderValue) -> Response {
     let error = match response.extensions_mut().remove::<Arc<ApiError>>() {
         Some(error) => error,
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => {
@@ -166,7 +179,7 @@ fn worded(mut response: Response, id: &HeaderValue) -> Response {
         }
         None => return response,
     };
-    log_fault(&error, id);
+    note_error(app, &error, id);
     let id = id.to_str().unwrap_or_default();
     *response.status_mut() = error.code.status();
     *response.body_mut() = Body::from(format!("{{\"error\":{}}}", error.to_json(id)));

@@ -13,6 +13,7 @@ mod hosts;
 mod limits;
 mod listen;
 mod local;
+mod metrics;
 mod ojs;
 mod openapi;
 mod programs;

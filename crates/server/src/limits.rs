@@ -50,6 +50,9 @@ pub struct Limits {
     pub stream_heartbeat: Duration,
     /// After how long a stream without events is ended.
     pub stream_idle: Duration,
+    /// How many queues, pairs of queue and type, and types of errors have metrics of their own; further ones are
+    /// counted together.
+    pub metric_labels: usize,
     /// How long running requests may take to end when the server stops.
     pub drain: Duration,
 }
@@ -88,6 +91,7 @@ impl Default for Limits {
             stream_events: 10_000,
             stream_heartbeat: Duration::from_secs(15),
             stream_idle: Duration::from_secs(3_600),
+            metric_labels: 200,
             drain: Duration::from_secs(10),
         }
     }

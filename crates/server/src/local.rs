@@ -68,7 +68,7 @@ impl LocalStore {
             health["backups"] = self.progress().health();
         }
         if insiders {
-            let warnings = status.warnings().into_iter().chain(self.progress().warning());
+            let warnings = status.warnings().into_iter().chain(self.progress().warnings().collect::<Vec<String>>());
             health["warnings"] = warnings.collect::<Vec<String>>().into();
         }
         health

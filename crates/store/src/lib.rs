@@ -20,6 +20,7 @@ mod lifecycle;
 mod limit;
 mod listing;
 mod memory;
+mod observer;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod queue;
@@ -49,9 +50,10 @@ pub use lifecycle::{EventKind, State};
 pub use limit::{Bounds, Group, Limits, OnLimit, OwnLimit, Rate, Setting, Standing};
 pub use listing::{Entry, Filter, Listed, Page};
 pub use memory::Memory;
+pub use observer::WriteObserver;
 #[cfg(feature = "postgres")]
 pub use postgres::Postgres;
-pub use queue::{Missing, Queue, QueueRefusal};
+pub use queue::{Missing, Queue, QueueLoad, QueueRefusal};
 pub use run::{
     Advanced, ChildEnd, Interest, Message, MessageBody, NewRun, Parent, PendingRun, PendingRuns, Run, RunEnd,
     RunFilter, RunId, RunKeys, RunRefusal, RunStep, Signal, StartRefusal, Stepped,

@@ -17,6 +17,26 @@ pub struct Queue {
     pub counts: [usize; 8],
 }
 
+/// A queue, and what waits in it, as operators watch it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueLoad {
+    /// The queue.
+    pub queue: Queue,
+    /// How many of its discarded jobs are dead letters.
+    pub dead: usize,
+    /// How many scheduled and retryable jobs are due, up to [`QueueLoad::MOST_DUE`].
+    pub due: usize,
+    /// The earliest time at which a scheduled or retryable job is due, or was.
+    pub first_due: Option<Moment>,
+    /// Since when the next job that a claim gets has been available. Jobs with limits of their own are not looked at.
+    pub next_available: Option<Moment>,
+}
+
+impl QueueLoad {
+    /// Up to how many due jobs of a queue are counted: they are looked at one by one.
+    pub const MOST_DUE: usize = 10_000;
+}
+
 /// Why a queue is not removed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueueRefusal {

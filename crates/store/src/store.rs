@@ -3,8 +3,9 @@
 use crate::limit::Room;
 use crate::{
     Blob, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseToken, Listed, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Run, RunFilter, RunId,
-    RunRefusal, RunStep, Setting, Settled, Signal, Standing, Standstill, StartRefusal, Stepped, StoreError, Transition,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, Run, RunFilter,
+    RunId, RunRefusal, RunStep, Setting, Settled, Signal, Standing, Standstill, StartRefusal, Stepped, StoreError,
+    Transition,
 };
 use redrive_policy::{Moment, Policy, Span, Verdict};
 use std::future::Future;
@@ -163,6 +164,9 @@ pub trait Store: Send + Sync {
     /// All queues that a job or a pause has named and that were not removed since, by name.
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>>;
 
+    /// The same with what waits in them at this time. The effort does not grow with the number of jobs.
+    fn loads(&self, now: Moment) -> StoreFuture<'_, Vec<QueueLoad>>;
+
     /// The names of the queues that are paused, in order.
     fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
         Box::pin(async move {
@@ -205,6 +209,13 @@ pub trait Store: Send + Sync {
     /// When the next run of these programs, of these versions or older ones, is pending, which may be past; absent
     /// where none will be without a message.
     fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>>;
+
+    /// Writes a mark that changes nothing, as every verb writes: the answer says that what is written now is safe from
+    /// a power cut. A store that writes nothing to a disk has nothing to find out.
+    fn probe(&self, now: Moment) -> StoreFuture<'_, ()> {
+        let _ = now;
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Removes runs that ended at least `age` ago and have no messages, at most `limit`: what ended first comes first,
     /// then by id. Answers how many.

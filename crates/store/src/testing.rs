@@ -2,8 +2,8 @@
 
 use crate::{
     Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef,
-    Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
+    Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueLoad, QueueRefusal, Redrive, Refusal,
+    Retention, Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
     StartRefusal, Stepped, Store, StoreFuture, Transition,
 };
 use redrive_policy::{Moment, Span};
@@ -73,6 +73,7 @@ verbs! {
     GetMany get_many(ids: Vec<JobId>) -> Vec<Job>;
     List list(filter: Filter, page: Page) -> Listed;
     Queues queues() -> Vec<Queue>;
+    Loads loads(now: Moment) -> Vec<QueueLoad>;
     Paused paused() -> Vec<Arc<str>>;
     NextWake next_wake(held: &'a Held) -> Option<Moment>;
     StartRuns start_runs(runs: Vec<NewRun>, now: Moment) -> Result<Vec<Run>, StartRefusal>;
@@ -83,6 +84,7 @@ verbs! {
     RunOfKey run_of_key(key: Arc<str>) -> Option<Run>;
     Runs runs(filter: RunFilter, limit: usize) -> Vec<Run>;
     NextRun next_run(programs: Vec<(Arc<str>, u32)>) -> Option<Moment>;
+    Probe probe(now: Moment) -> ();
     PruneRuns prune_runs(age: Span, limit: usize, now: Moment) -> usize;
     DrainInbox drain_inbox(open: &'a Decoder<'a>, limit: usize, now: Moment) -> Drained;
 }

@@ -177,6 +177,7 @@ impl Reader<'_> {
             stream_events: self.number("limits.stream_events"),
             stream_heartbeat: self.duration("limits.stream_heartbeat"),
             stream_idle: self.duration("limits.stream_idle"),
+            metric_labels: self.number("limits.metric_labels"),
             drain: self.duration("limits.drain"),
         }
     }

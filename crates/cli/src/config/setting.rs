@@ -151,6 +151,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     limit!(stream_heartbeat, "after how long a stream without events gets a heartbeat"),
     limit!(stream_idle, "after how long a stream without events is ended"),
+    limit!(
+        metric_labels,
+        Kind::Count(1, 10_000),
+        "queues, pairs of queue and type, and errors that have metrics of their own; others are counted as one"
+    ),
     limit!(header_timeout, "how long a client may take to send the head of a request, and a connection be idle"),
     limit!(body_timeout, "how long a client may take to send the body of a request"),
     limit!(write_timeout, "how long a client may take to read its answer, or 16 KiB of a long one"),

@@ -114,6 +114,9 @@ fn states_that_are_stuck_are_listed_and_freed_one_by_one_or_all_with_a_confirmat
     let refused = server.command(&["graph", "stuck", "--older-than", "1h", "--free", &first]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("was taken at"), "{}", stderr(&refused));
+    let refused = server.command(&["workers", "remove", "exosphere"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("`redrive graph stuck`"), "{}", stderr(&refused));
     let all = ["graph", "stuck", "--older-than", "1ms", "--namespace", "My Project", "--all"];
     assert_eq!(server.printed(&all), "1 state would be freed; --yes carries it out\n");
     assert_eq!(server.printed(&["graph", "stuck", "--free", &first]), format!("{first}  freed: it is retried\n"));

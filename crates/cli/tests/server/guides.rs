@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The first block of a guide in this language, and the text behind it.
-fn block<'g>(guide: &'g str, language: &str) -> (&'g str, &'g str) {
+pub(crate) fn block<'g>(guide: &'g str, language: &str) -> (&'g str, &'g str) {
     let (_, rest) = guide.split_once(&format!("```{language}\n")).expect("the guide has such a block");
     rest.split_once("```\n").expect("it ends")
 }
@@ -17,7 +17,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Whether a line is as a guide has it, where `…` stands for any text.
-fn fits(line: &str, pattern: &str) -> bool {
+pub(crate) fn fits(line: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('…');
     let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else { return false };
     let mut last = None;

@@ -117,6 +117,10 @@ impl Engine {
             match answer {
                 Ok(advanced) => {
                     self.runs.note_interest(&advanced.run);
+                    if let Some(observer) = self.observer.get() {
+                        let due = pending.run.timer.filter(|timer| *timer <= now);
+                        observer.advanced(&pending.run.program, due.map(|timer| now.since(timer)));
+                    }
                     written.steps.push(advanced);
                     told.extend(events);
                 }

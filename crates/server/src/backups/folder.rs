@@ -26,6 +26,8 @@ pub enum BackupError {
     Store(OpenError),
     /// The copy is not what it should be.
     Unsound(PathBuf),
+    /// The folder for backups is missing. It is not made: it was mistyped, or is on a disk that is not there.
+    NoFolder(PathBuf),
     /// Another process makes a backup in this folder.
     Busy(PathBuf),
     /// A call of the operating system failed.
@@ -45,6 +47,11 @@ impl fmt::Display for BackupError {
                 f,
                 "the copy of the store in {} was read and is damaged; `redrive store check` tells whether the store is",
                 store.display()
+            ),
+            Self::NoFolder(dir) => write!(
+                f,
+                "the folder for backups, {}, is not there; make it, or see whether its disk is mounted",
+                dir.display()
             ),
             Self::Busy(dir) => write!(f, "another process makes a backup in {} now; one at a time", dir.display()),
             Self::Disk { doing, error } => write!(f, "cannot {doing}: {error}"),
@@ -104,9 +111,8 @@ pub(crate) struct BackupFolder {
 impl BackupFolder {
     /// Locks the folder and removes what unfinished backups have left there.
     pub(crate) fn open(dir: &Path) -> Result<Self, BackupError> {
-        // A folder that is missing was mistyped, or is on a disk that is not there; a new one would hide that.
         if !dir.is_dir() {
-            return Err(OpenError::Missing(dir.to_owned()).into());
+            return Err(BackupError::NoFolder(dir.to_owned()));
         }
         let path = dir.join(LOCK);
         let lock =

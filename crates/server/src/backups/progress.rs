@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub(crate) struct Progress {
     last: Option<Made>,
     failing: Option<Failing>,
+    /// Why backups that are not to be kept any more were not deleted.
+    surplus: Option<String>,
     next_at: Option<Moment>,
 }
 
@@ -30,10 +32,11 @@ struct Failing {
 }
 
 impl Progress {
-    /// A backup is there.
-    pub(crate) fn made(&mut self, made: Made) {
+    /// A backup is there. `surplus` says why older ones are still there too.
+    pub(crate) fn made(&mut self, made: Made, surplus: Option<String>) {
         self.last = Some(made);
         self.failing = None;
+        self.surplus = surplus;
     }
 
     /// A backup failed. Returns how many did in a row, and after how long the next one is tried.
@@ -61,7 +64,12 @@ impl Progress {
     }
 
     /// What an operator should know.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let surplus = self.surplus.as_ref().map(|why| format!("old backups could not be deleted: {why}"));
+        self.failure().into_iter().chain(surplus)
+    }
+
+    fn failure(&self) -> Option<String> {
         let Failing { since, times, why } = self.failing.as_ref()?;
         let last = self.last.as_ref().map_or("there is none yet".to_owned(), |made| {
             format!("the last one is {}, taken at {}", made.path.display(), rfc3339(made.taken_at))

@@ -57,7 +57,7 @@ async fn first(app: &App, local: &LocalStore, folder: &Path, schedule: BackupSch
         return Span::ZERO;
     };
     let taken_at = newest.label.taken_at;
-    local.progress().made(Made { path: newest.path, taken_at });
+    local.progress().made(Made { path: newest.path, taken_at }, None);
     left(taken_at, app.engine.now(), schedule.every)
 }
 
@@ -80,10 +80,17 @@ async fn next(app: &App, local: &LocalStore, folder: &Path, schedule: BackupSche
     };
     let (path, taken_at) = (made.0.display(), made.1);
     info!(%path, "backup {path}: {} jobs, {} bytes", made.2, made.3);
-    deleted
-        .iter()
-        .for_each(|path| info!("deleted the backup {}: {} newer ones are kept", path.display(), schedule.keep));
-    local.progress().made(Made { path: made.0.clone(), taken_at });
+    let surplus = match deleted {
+        Ok(paths) => {
+            paths.iter().for_each(|path| info!("deleted the backup {}: it is one too many", path.display()));
+            None
+        }
+        Err(why) => {
+            error!("old backups could not be deleted: {why}");
+            Some(why.to_string())
+        }
+    };
+    local.progress().made(Made { path: made.0.clone(), taken_at }, surplus);
     less(schedule.every, less(app.engine.uptime(), begun))
 }
 
@@ -95,7 +102,7 @@ async fn made(
     local: &LocalStore,
     folder: &Path,
     schedule: BackupSchedule,
-) -> Result<(Report, Vec<PathBuf>), String> {
+) -> Result<(Report, Result<Vec<PathBuf>, BackupError>), String> {
     // A backup that a caller asked for is as good a reason to wait as the disk.
     let alone = Arc::clone(&local.copying).lock_owned().await;
     let (local, folder, taken_at) = (local.clone(), folder.to_owned(), app.engine.now());
@@ -108,7 +115,7 @@ async fn made(
         let label = BackupLabel { taken_at, store: store.clone(), scheduled: Some(number) };
         let findings = folder_lock.add(&name, &label, |to| local.store.backup(to, &mut |_| {}))?;
         let report = (folder.join(name), taken_at, total(&findings), bytes(&findings));
-        Ok((report, folder_lock.retain(&store, schedule.keep)?))
+        Ok((report, folder_lock.retain(&store, schedule.keep)))
     };
     let worked = tokio::task::spawn_blocking(working).await;
     worked.map_err(|error| format!("it broke off: {error}"))?.map_err(|error: BackupError| error.to_string())

@@ -12,6 +12,7 @@ mod states;
 
 pub(crate) use edge::{MEDIA, REQUEST_ID, request_id, worded};
 pub(crate) use runs::{graph_run, jobs_of, listed_run};
+pub(crate) use states::WORKER;
 
 use crate::endpoints::Endpoints;
 use axum::http::Uri;

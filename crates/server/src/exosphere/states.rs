@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How many nodes one call may name.
 const MOST_NODES: usize = 1_000;
 /// How states are claimed: runtimes do not say who they are.
-const WORKER: &str = "exosphere";
+pub(crate) const WORKER: &str = "exosphere";
 
 /// `POST states/enqueue`: claims states of some nodes.
 pub(crate) async fn enqueue(

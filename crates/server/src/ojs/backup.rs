@@ -11,7 +11,7 @@ use redrive_ojs::json::Members;
 use redrive_policy::Moment;
 use redrive_store::embedded::{Findings, OpenError};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tracing::info;
 
@@ -106,14 +106,7 @@ fn refusal(name: &str, error: &BackupError) -> ApiError {
             let message = format!("there is something in {} already; give the backup another name", path.display());
             ApiError::new(Code::Duplicate, message)
         }
-        BackupError::Store(OpenError::Missing(folder)) => {
-            let folder: PathBuf = folder.clone();
-            let message = format!(
-                "the folder for backups, {}, is not there; make it, or see whether its disk is mounted",
-                folder.display()
-            );
-            ApiError::new(Code::NotConfigured, message)
-        }
+        BackupError::NoFolder(_) => ApiError::new(Code::NotConfigured, error.to_string()),
         BackupError::Busy(_) => ApiError::new(Code::RateLimited, error.to_string()).retry_after(10),
         other => ApiError::new(Code::BackendError, format!("the backup {name} was not made: {other}")),
     }

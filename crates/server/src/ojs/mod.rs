@@ -10,6 +10,7 @@ mod envelope;
 mod events;
 mod failure;
 mod fetch;
+mod health;
 mod heartbeat;
 mod inbox;
 mod intake;
@@ -26,6 +27,8 @@ mod webhooks;
 mod workers;
 mod workflows;
 
+pub(crate) use health::Probe;
+
 use crate::api_error::{ApiError, Code};
 use crate::endpoints::Endpoints;
 use axum::http::Uri;
@@ -35,6 +38,9 @@ pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
     endpoints
         .get("/ojs/v1/health", &[], about::health)
         .get("/health", &[], about::health)
+        .get("/live", &[], health::live)
+        .get("/ready", &[], health::ready)
+        .get("/metrics", &[], health::metrics)
         .get("/ojs/manifest", &[], about::manifest)
         .get("/ojs/v1/errors/{code}", &[], about::error)
         .post("/ojs/v1/jobs", &[], jobs::enqueue)

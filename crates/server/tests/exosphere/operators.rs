@@ -13,6 +13,8 @@ async fn nodes_are_listed_as_they_were_registered() {
     assert_eq!((&first["name"], &first["runtime_name"]), (&json!("Node"), &json!("runtime")));
     assert_eq!(first["inputs_schema"]["properties"]["text"]["type"], "string");
     assert_eq!(world.get("nodes").await.expect(200), list);
+    let namespaces = world.raw("GET", "/v0/namespaces", "").await.expect(200);
+    assert_eq!(namespaces, json!({ "namespaces": ["ns"], "count": 1 }), "those that have registered nodes");
     let none = world.raw("GET", "/v0/namespace/none/nodes/", "").await.expect(200);
     assert_eq!(none, json!({ "namespace": "none", "count": 0, "nodes": [] }));
 }

@@ -70,6 +70,19 @@ async fn a_state_that_a_runtime_took_long_ago_is_listed_and_freed() {
     assert_eq!(world.listed(&run).await["status"], "FAILED");
 }
 
+/// All runtimes are one worker, whose states are not ended together by a word about one of them.
+#[tokio::test]
+async fn the_worker_that_stands_for_all_runtimes_is_not_removed() {
+    let world = world(Leases::default()).await;
+    let run = world.trigger().await;
+    world.one("Node").await;
+    world.harness.advance_ms(2.0 * HOUR).await;
+    let refused = operator(&world, "DELETE", "workers/exosphere", Value::Null).await.expect(409);
+    let message = refused["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("redrive graph stuck"), "{message}");
+    assert_eq!(world.summary(&run).await, counts([("QUEUED", 1)]));
+}
+
 #[tokio::test]
 async fn only_states_that_a_runtime_has_are_freed_and_words_that_are_not_known_are_refused() {
     let world = world(Leases::default()).await;

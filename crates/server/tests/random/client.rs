@@ -1,5 +1,6 @@
 //! One random client: requests that are complete as HTTP, and right or wrong as Open Job Spec.
 
+use crate::graphs;
 use crate::hooks::neighbour_url;
 use crate::mutate;
 use crate::neighbour;
@@ -47,7 +48,8 @@ impl Tally {
         *self.statuses.entry(answer.status).or_default() += 1;
         let body = &answer.body;
         if answer.status >= 400 && request.method != "HEAD" && answer.status != 431 {
-            assert!(body["error"]["code"].is_string() || body.is_null(), "{answer} to {request}");
+            let says = body["error"]["code"].is_string() || !body["detail"].is_null();
+            assert!(says || body.is_null(), "{answer} to {request}");
         }
         let target = request.target.strip_prefix("http://localhost").unwrap_or(&request.target);
         let path = target.split('?').next().unwrap_or_default();
@@ -127,6 +129,12 @@ fn remember(body: &Value, ids: &mut Vec<String>, random: &mut Rng) {
             add(id, ids, random);
         }
     }
+    let states = ["states", "nodes"].into_iter().filter_map(|key| body[key].as_array()).flatten();
+    for state in states.chain([body]) {
+        for id in ["state_id", "run_id"].into_iter().filter_map(|key| state[key].as_str()) {
+            add(id, ids, random);
+        }
+    }
 }
 
 /// Takes the ids of subscriptions and deliveries from an answer, except those of the neighbour.
@@ -152,12 +160,14 @@ fn add(id: &str, ids: &mut Vec<String>, random: &mut Rng) {
 }
 
 fn request(ids: &[String], hooks: &[String], random: &mut Rng) -> Request {
-    let (method, path) = ENDPOINTS[random.usize(..ENDPOINTS.len())];
+    let place = random.usize(..ENDPOINTS.len() + graphs::ENDPOINTS.len());
+    let (method, path) = ENDPOINTS.iter().chain(&graphs::ENDPOINTS).copied().nth(place).expect("one of them");
     let id = &ids[random.usize(..ids.len())];
     let method = if random.u8(..20) == 0 { METHODS[random.usize(..METHODS.len())] } else { method };
     let target = target(path, id, &hooks[random.usize(..hooks.len())], random);
     let body = match method {
         "GET" | "HEAD" if random.u8(..10) > 0 => Vec::new(),
+        _ if path.starts_with("/v0/") => mutate::text(graphs::document(path, random), random),
         _ => mutate::text(document(path, id, random), random),
     };
     let mut request = Request::new(method, &target, body);

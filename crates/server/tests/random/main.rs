@@ -8,6 +8,7 @@
 
 mod broken;
 mod client;
+mod graphs;
 mod hooks;
 mod mutate;
 mod neighbour;

@@ -233,6 +233,7 @@ macro_rules! for_each_conformance_case {
                 list_without_payloads_has_everything_else,
                 list_shows_what_fits_the_filter,
                 queues_count_their_jobs_by_state,
+                loads_of_queues_tell_what_is_due_and_what_comes_next,
                 queues_stay_when_their_jobs_are_gone,
                 pause_returns_the_queue_and_creates_it_if_missing,
                 pause_refuses_an_unknown_queue_unless_it_may_create_it,

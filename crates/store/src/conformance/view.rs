@@ -1,8 +1,8 @@
 //! What a store shows: lists, queues, and the next moment.
 
 use super::harness::{Harness, LEASE_MS, QUEUE, START, ids, lease_of, stopped};
-use super::{CaseResult, same};
-use crate::{Filter, Missing, NewJob, Page, Queue, Start, State};
+use super::{CaseResult, Violation, same};
+use crate::{Filter, Missing, NewJob, Page, Queue, QueueLoad, Start, State};
 use redrive_policy::{Moment, Span};
 
 pub(super) async fn get_of_an_unknown_job_returns_nothing(harness: &mut Harness<'_>) -> CaseResult {
@@ -177,6 +177,42 @@ pub(super) async fn list_shows_what_fits_the_filter(harness: &mut Harness<'_>) -
         same!((page.jobs.len(), page.total), (usize::from(total > 1), counted), "the second of {filter:?}");
     }
     Ok(())
+}
+
+pub(super) async fn loads_of_queues_tell_what_is_due_and_what_comes_next(harness: &mut Harness<'_>) -> CaseResult {
+    let failed = harness.claimed().await?;
+    let retry = harness.fail(&failed).await?;
+    let scheduled = NewJob { start: Start::Scheduled(harness.later(1)), ..harness.job() };
+    let scheduled = harness.enqueue_new(scheduled).await?;
+    harness.job_in(State::Discarded).await?;
+    let first = harness.enqueue_one().await?;
+    harness.advance(1);
+    let preferred = harness.enqueue_with(|spec| spec.priority = 5).await?;
+    harness.enqueue_with(|spec| spec.queue = "other".into()).await?;
+    let loads = harness.store().loads(harness.now()).await?;
+    let queues: Vec<Queue> = loads.iter().map(|load| load.queue.clone()).collect();
+    same!(queues, harness.store().queues().await?, "the queues");
+    let load = load(harness).await?;
+    same!((load.due, load.first_due), (1, scheduled.due), "what is due, without the retry that waits");
+    let dead = loads.iter().map(|load| (&*load.queue.name, load.dead)).filter(|(_, dead)| *dead > 0);
+    same!(dead.collect::<Vec<_>>(), [(State::Discarded.name(), 1)], "the queues with dead letters");
+    same!(load.next_available, preferred.times.available, "since when the job with the highest priority waits");
+    harness.advance_to(retry.due.unwrap_or(START));
+    same!(self::load(harness).await?.due, 2, "what is due when the retry is");
+    harness.promote(9).await?;
+    let load = self::load(harness).await?;
+    same!((load.due, load.first_due), (0, None), "what is due after all of it became available");
+    harness.claim_next(preferred.id).await?;
+    same!(self::load(harness).await?.next_available, first.times.available, "since when the next one waits");
+    harness.store().probe(harness.now()).await?;
+    Ok(())
+}
+
+/// The load of the queue that most jobs are in.
+async fn load(harness: &Harness<'_>) -> Result<QueueLoad, Violation> {
+    let loads = harness.store().loads(harness.now()).await?;
+    let load = loads.into_iter().find(|load| *load.queue.name == *QUEUE);
+    load.ok_or_else(|| Violation::new("the queue is missing"))
 }
 
 pub(super) async fn queues_count_their_jobs_by_state(harness: &mut Harness<'_>) -> CaseResult {

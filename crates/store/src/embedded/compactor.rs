@@ -71,11 +71,13 @@ impl Compactor {
                     self.look(&mut start).into_iter().collect()
                 }
                 Next::Compact => {
+                    let begun = Instant::now();
                     let outcome = catch_unwind(AssertUnwindSafe(|| self.compact(&mut start)));
                     let outcome = outcome.unwrap_or_else(|_| {
                         let why = "the log was not compacted because the compactor panicked; this is a bug".to_owned();
                         Err(Stopped::Store(StoreError::Broken(why)))
                     });
+                    self.shared.observer.compacted(begun.elapsed(), outcome.is_ok());
                     let notices = self.conclude(outcome.map_err(|why| self.explain(why)));
                     self.shared.compacted.notify_all();
                     let failures = self.shared.lock().compaction.failures;

@@ -7,6 +7,7 @@ use super::options::Options;
 use super::store_state::StoreState;
 use super::waiter::CommitWaiter;
 use crate::StoreError;
+use crate::observer::Observed;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     /// A compaction is over.
     pub(super) compacted: Condvar,
     pub(super) notices: Notices,
+    pub(super) observer: Observed,
 }
 
 /// What is behind the lock.
@@ -57,6 +59,8 @@ pub(super) struct Core {
 /// What goes to the flusher together.
 pub(super) struct FlushBatch {
     pub(super) frame: Frame,
+    /// How many changes of jobs the frame has.
+    pub(super) changes: usize,
     pub(super) waiter: Arc<CommitWaiter>,
     /// Who wants a new segment after this frame.
     pub(super) rotate: Option<Sender<Rotation>>,
@@ -140,6 +144,7 @@ impl Shared {
             to_compact,
             compacted,
             notices: Notices::default(),
+            observer: Observed::default(),
         }
     }
 
@@ -223,7 +228,8 @@ impl Core {
         if !self.store_state.frame.is_empty() {
             self.latest = Arc::clone(&waiter);
         }
-        FlushBatch { frame: std::mem::replace(&mut self.store_state.frame, empty), waiter, rotate }
+        let changes = std::mem::take(&mut self.store_state.changes);
+        FlushBatch { frame: std::mem::replace(&mut self.store_state.frame, empty), changes, waiter, rotate }
     }
 
     /// Answers no more verbs, and still writes what is pending. The first reason counts.

@@ -53,6 +53,13 @@ impl Due {
         self.heads.iter().find(|(_, queue_index)| !held(*queue_index)).map(|((at, _), _)| *at)
     }
 
+    /// When the first job of a queue is due, and how many are due by now, counted up to `most`.
+    pub(super) fn of(&self, queue_index: u32, now: Moment, most: usize) -> (Option<Moment>, usize) {
+        let Some(waiting) = self.queue_indexes.get(&queue_index) else { return (None, 0) };
+        let due = waiting.keys().take_while(|(at, _)| *at <= now).take(most).count();
+        (first(waiting).map(|(at, _)| at), due)
+    }
+
     /// The jobs that are due in the queues that are not held, at most `limit`: the first of each queue, then
     /// the second of each.
     pub(super) fn in_turn(&self, limit: usize, now: Moment, held: impl Fn(u32) -> bool) -> Vec<u32> {

@@ -10,7 +10,7 @@ use crate::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How soon is tried again to get a descriptor, at first and at last.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
@@ -87,9 +87,11 @@ impl Flusher {
     fn write(&mut self, mut batch: FlushBatch) -> Result<(), IoError> {
         if !batch.frame.is_empty() {
             let size = batch.frame.size() as u64;
+            let begun = Instant::now();
             self.make_room(size)?;
             self.log.append(&mut batch.frame)?;
             self.note(1, size);
+            self.shared.observer.flushed(batch.changes, begun.elapsed());
         }
         batch.waiter.serve(Ok(()));
         if let Some(asker) = batch.rotate {

@@ -8,9 +8,9 @@ use super::store_state::StoreState;
 use super::waiter::Durable;
 use crate::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
-    Store, StoreError, StoreFuture, Transition,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreError, StoreFuture, Transition, WriteObserver,
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
@@ -109,6 +109,11 @@ impl Embedded {
         if let Some(why) = stopped {
             self.shared.notices.tell(&Notice::Stopped(why));
         }
+    }
+
+    /// Lets `observer` learn how the store writes from now on. Only the first one counts.
+    pub fn observe(&self, observer: Arc<dyn WriteObserver>) {
+        self.shared.observer.set(observer);
     }
 
     /// Replaces the log by a snapshot, and returns when that is done. The verbs go on meanwhile.
@@ -314,6 +319,10 @@ impl Store for Embedded {
         self.answer(|store_state| Ok(store_state.queues()))
     }
 
+    fn loads(&self, now: Moment) -> StoreFuture<'_, Vec<QueueLoad>> {
+        self.answer(|store_state| Ok(store_state.loads(now)))
+    }
+
     fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
         self.answer(|store_state| Ok(store_state.paused_queues()))
     }
@@ -355,6 +364,15 @@ impl Store for Embedded {
 
     fn next_run(&self, programs: Vec<(Arc<str>, u32)>) -> StoreFuture<'_, Option<Moment>> {
         self.answer(|store_state| Ok(store_state.runs.next(programs)))
+    }
+
+    fn probe(&self, now: Moment) -> StoreFuture<'_, ()> {
+        self.answer(|store_state| {
+            // The newest mark of the clock, once more; a store that has none yet gets one at this time.
+            let (at, ahead_us) = store_state.clock.unwrap_or((now, 0));
+            store_state.keep_clock(at, ahead_us);
+            Ok(())
+        })
     }
 
     fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {

@@ -35,6 +35,8 @@ pub(super) struct StoreState {
     pub(super) live_bytes: u64,
     /// What changed since the last frame was taken away.
     pub(super) frame: Frame,
+    /// How many changes of jobs the frame has.
+    pub(super) changes: usize,
     /// What was stored last: the time, and how far the wall clock was ahead of it, in microseconds.
     pub(super) clock: Option<(Moment, i64)>,
     /// The grace of runs because this process stood still, or was not running.
@@ -86,8 +88,8 @@ impl StoreState {
         indexes.build(slots.iter(), &grace);
         let uniques = Uniques::build(slots.iter().map(|(_, slot)| slot));
         let live_bytes = slots.iter().map(|(_, slot)| slot.weight() as u64).sum::<u64>() + runs.bytes();
-        let (frame, clock) = (Frame::new(), None);
-        Self { slots, ids, indexes, catalogue, keys, uniques, runs, groups, live_bytes, frame, clock, grace }
+        let (frame, changes, clock) = (Frame::new(), 0, None);
+        Self { slots, ids, indexes, catalogue, keys, uniques, runs, groups, live_bytes, frame, changes, clock, grace }
     }
 
     pub(super) fn find(&self, id: JobId) -> Option<u32> {
@@ -144,6 +146,7 @@ impl StoreState {
 
     /// Stores a job whose id and key are not taken.
     pub(super) fn insert(&mut self, job: &Job, shared_spec: Arc<SharedSpec>, key: Option<Arc<str>>) {
+        self.changes += 1;
         record::put(self.frame.records(), job, shared_spec.number, key.as_deref());
         let slot = Slot::of(job, shared_spec);
         self.live_bytes += slot.weight() as u64;
@@ -183,6 +186,7 @@ impl StoreState {
         let Some(slot) = self.slots.get_mut(place) else { return };
         let (from, weight) = (slot.places(&self.grace), slot.weight() as u64);
         let unique = slot.unique_entry();
+        self.changes += 1;
         let out = self.frame.records();
         let mut released = None;
         if let Some(shared_spec) = shared_spec {
@@ -220,6 +224,7 @@ impl StoreState {
     /// Removes a job.
     pub(super) fn remove(&mut self, place: u32) -> Option<Job> {
         let slot = self.slots.remove(place)?;
+        self.changes += 1;
         record::delete(self.frame.records(), slot.id);
         let job = slot.job();
         self.live_bytes -= slot.weight() as u64;

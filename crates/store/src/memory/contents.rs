@@ -8,8 +8,8 @@ use super::runs::Runs;
 use crate::run::queue_paused;
 use crate::{
     AttemptOutcome, Claim, Claimed, Decider, Duplicate, EventBody, Filter, Group, Held, Job, JobId, Lease, LeaseRef,
-    Listed, Missing, Overdue, Page, Queue, QueueRefusal, Redrive, Refusal, Retention, Setting, Settled, Settlement,
-    Spec, Standing, Standstill, State, Token, Transition,
+    Listed, Missing, Overdue, Page, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, Retention, Setting, Settled,
+    Settlement, Spec, Standing, Standstill, State, Token, Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::cmp::Reverse;
@@ -253,6 +253,23 @@ impl Contents {
 
     pub(super) fn queues(&self) -> Vec<Queue> {
         self.queues.iter().map(|(name, standing)| self.queue(name, *standing)).collect()
+    }
+
+    pub(super) fn loads(&self, now: Moment) -> Vec<QueueLoad> {
+        let load = |queue: Queue| {
+            let jobs = || self.all().filter(|job| job.spec.queue == queue.name);
+            let next = jobs().filter(|job| job.state == State::Available && job.spec.limits.is_none());
+            QueueLoad {
+                dead: jobs().filter(|job| job.dead).count(),
+                due: jobs().filter(|job| job.due.is_some_and(|due| due <= now)).take(QueueLoad::MOST_DUE).count(),
+                first_due: jobs().filter_map(|job| job.due).min(),
+                next_available: next
+                    .min_by_key(|job| (std::cmp::Reverse(job.spec.priority), job.times.available, job.id))
+                    .and_then(|job| job.times.available),
+                queue,
+            }
+        };
+        self.queues().into_iter().map(load).collect()
     }
 
     pub(super) fn next_wake(&self, held: &Held, standstills: &[Standstill]) -> Option<Moment> {

@@ -15,9 +15,9 @@ mod runs;
 
 use crate::{
     Claim, Claimed, Decider, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef, Listed, Missing,
-    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention, Run, RunFilter,
-    RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal, Stepped,
-    Store, StoreFuture, Transition,
+    NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, Retention, Run,
+    RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill, StartRefusal,
+    Stepped, Store, StoreFuture, Transition,
 };
 use contents::Contents;
 use redrive_policy::{Moment, Span};
@@ -161,6 +161,10 @@ impl Store for Memory {
 
     fn queues(&self) -> StoreFuture<'_, Vec<Queue>> {
         Box::pin(async move { Ok(self.contents().queues()) })
+    }
+
+    fn loads(&self, now: Moment) -> StoreFuture<'_, Vec<QueueLoad>> {
+        Box::pin(async move { Ok(self.contents().loads(now)) })
     }
 
     fn next_wake<'a>(&'a self, held: &'a Held) -> StoreFuture<'a, Option<Moment>> {

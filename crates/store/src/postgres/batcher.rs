@@ -1,9 +1,11 @@
 //! Calls of one kind, taken together: while one batch is with the database, the next one fills.
 
 use crate::StoreError;
+use crate::observer::Observed;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// How many calls wait at most before further callers wait to send theirs.
@@ -39,7 +41,7 @@ impl<C, A> fmt::Debug for Batcher<C, A> {
 impl<C: Weigh + Send + 'static, A: Send + 'static> Batcher<C, A> {
     /// A batcher. `work` answers each call of a batch, in the same order. It ends when the batcher is dropped and the
     /// last call is answered.
-    pub(super) fn open<W, F>(work: W) -> Self
+    pub(super) fn open<W, F>(observer: &Observed, work: W) -> Self
     where
         W: Fn(Vec<C>) -> F + Clone + Send + 'static,
         F: Future<Output = Vec<Result<A, StoreError>>> + Send + 'static,
@@ -47,7 +49,7 @@ impl<C: Weigh + Send + 'static, A: Send + 'static> Batcher<C, A> {
         let (calls, waiting) = mpsc::channel(WAITING);
         let (waiting, small) = (Arc::new(Mutex::new(waiting)), Arc::new(Semaphore::new(SMALL)));
         for _ in 0..CONCURRENCY {
-            tokio::spawn(serve(Arc::clone(&waiting), Arc::clone(&small), work.clone()));
+            tokio::spawn(serve(Arc::clone(&waiting), Arc::clone(&small), observer.clone(), work.clone()));
         }
         Self { calls }
     }
@@ -81,8 +83,12 @@ async fn next<C: Weigh, A>(
     (batch, None)
 }
 
-async fn serve<C, A, W, F>(waiting: Arc<Mutex<mpsc::Receiver<Caller<C, A>>>>, small: Arc<Semaphore>, work: W)
-where
+async fn serve<C, A, W, F>(
+    waiting: Arc<Mutex<mpsc::Receiver<Caller<C, A>>>>,
+    small: Arc<Semaphore>,
+    observer: Observed,
+    work: W,
+) where
     C: Weigh + Send + 'static,
     A: Send + 'static,
     W: Fn(Vec<C>) -> F + Send,
@@ -99,8 +105,10 @@ where
         if calls.is_empty() {
             continue;
         }
+        let (jobs, begun) = (calls.iter().map(Weigh::jobs).sum(), Instant::now());
         // In a task of its own: a decision that panics must not end the batcher.
         let Ok(answers) = tokio::spawn(work(calls)).await else { continue };
+        observer.flushed(jobs, begun.elapsed());
         for (caller, answer) in callers.into_iter().zip(answers) {
             // A caller that has gone away meanwhile does not learn the outcome, as the trait allows.
             let _ = caller.send(answer);

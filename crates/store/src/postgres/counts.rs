@@ -28,7 +28,7 @@ pub(super) struct Count {
     pub(super) queue: Arc<str>,
     /// As the database numbers them.
     pub(super) state: usize,
-    dead: bool,
+    pub(super) dead: bool,
     pub(super) jobs: usize,
 }
 

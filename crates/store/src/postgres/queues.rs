@@ -6,7 +6,7 @@ use super::db_error::DbError;
 use super::pool::Session;
 use super::text;
 use super::value::{Param, Reader, Statement};
-use crate::{NewJob, Queue};
+use crate::{NewJob, Queue, QueueLoad};
 use redrive_policy::Moment;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +28,18 @@ const PAUSED: &str = "SELECT name FROM queue_names WHERE paused ORDER BY name";
 
 /// All queues, or the one named.
 const READ: &str = "SELECT name, paused, created_us FROM queue_names WHERE $1::text IS NULL OR name = $1 ORDER BY name";
+
+/// All queues, with how many jobs are due at $1, counted up to $2, when the first one is due, and since when the next
+/// one that a claim gets is available. Each of them is read from the end of an index.
+const LOADS: &str = "SELECT name, paused, created_us, \
+     least($2, (SELECT count(*) FROM (SELECT FROM live WHERE queue = q.id AND due_us <= $1 LIMIT $2) d) \
+       + (SELECT coalesce(sum(jobs), 0)::bigint FROM (SELECT jobs FROM claims \
+          WHERE queue = q.id AND state = 4 AND due_us <= $1 ORDER BY due_us LIMIT $2) c)), \
+     least((SELECT min(due_us) FROM live WHERE queue = q.id AND due_us IS NOT NULL), \
+       (SELECT min(due_us) FROM claims WHERE queue = q.id AND state = 4)), \
+     (SELECT available_us FROM live WHERE queue = q.id AND state = 2 AND lane IS NULL \
+      ORDER BY priority DESC, available_us, id LIMIT 1) \
+     FROM queue_names q ORDER BY name";
 
 /// Creates those of these queues that do not exist, in the open transaction.
 const NOTE: &str = "INSERT INTO queue_names (name, paused, created_us) \
@@ -98,13 +110,7 @@ pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, 
     let rows = session.begin(BEGIN_SNAPSHOT, &Statement::new(READ, vec![Box::new(name)])).await?;
     let counts = counts::all(&mut session).await?;
     session.roll_back().await?;
-    let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let mut row = Reader::new(row);
-        let name = text::read(row.next()?).into();
-        let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
-        queues.push(Queue { name, paused, created, counts: [0; 8] });
-    }
+    let mut queues = rows.iter().map(|row| empty(&mut Reader::new(row))).collect::<Result<Vec<_>, _>>()?;
     for Count { queue, state, jobs, .. } in &counts {
         let place = queues.binary_search_by(|other| other.name.cmp(queue)).ok();
         if let Some(count) = place.and_then(|place| queues[place].counts.get_mut(*state)) {
@@ -112,4 +118,41 @@ pub(super) async fn read(core: &Core, name: Option<&str>) -> Result<Vec<Queue>, 
         }
     }
     Ok(queues)
+}
+
+/// A queue of which nothing is counted yet.
+fn empty(row: &mut Reader<'_>) -> Result<Queue, DbError> {
+    let name = text::read(row.next()?).into();
+    let (paused, created) = (row.next()?, Moment::from_micros(row.next()?));
+    Ok(Queue { name, paused, created, counts: [0; 8] })
+}
+
+/// All queues by name, with what waits in them at this time.
+pub(super) async fn loads(core: &Core, now: Moment) -> Result<Vec<QueueLoad>, DbError> {
+    let mut session = core.session().await?;
+    let most = i64::try_from(QueueLoad::MOST_DUE).unwrap_or(i64::MAX);
+    let params: Vec<Param<'_>> = vec![Box::new(now.micros()), Box::new(most)];
+    let rows = session.begin(BEGIN_SNAPSHOT, &Statement::new(LOADS, params)).await?;
+    let counts = counts::all(&mut session).await?;
+    session.roll_back().await?;
+    let mut loads: Vec<QueueLoad> = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let mut row = Reader::new(row);
+        let queue = empty(&mut row)?;
+        let (due, first_due, next): (i64, Option<i64>, Option<i64>) = (row.next()?, row.next()?, row.next()?);
+        loads.push(QueueLoad {
+            queue,
+            dead: 0,
+            due: usize::try_from(due).unwrap_or(0),
+            first_due: first_due.map(Moment::from_micros),
+            next_available: next.map(Moment::from_micros),
+        });
+    }
+    for Count { queue, state, jobs, dead } in &counts {
+        let place = loads.binary_search_by(|other| other.queue.name.cmp(queue)).ok();
+        let Some(load) = place.map(|place| &mut loads[place]) else { continue };
+        load.dead += if *dead { *jobs } else { 0 };
+        load.queue.counts.get_mut(*state).into_iter().for_each(|count| *count += jobs);
+    }
+    Ok(loads)
 }

@@ -6,15 +6,17 @@ use super::core::Core;
 use super::db_error::DbError;
 use super::notifier::{self, Change};
 use super::options::Options;
+use super::value::Statement;
 use super::verbs::attempts::AttemptAnswer;
 use super::verbs::{self, attempts, claim, enqueue, inbox, limits, list, manage, remove, sweep};
 use super::{listeners, pooler, privileges, queues, run, schema, vacuum};
+use crate::observer::Observed;
 use crate::rules;
 use crate::{
     Claim, Claimed, Decider, Decoder, Drained, EnqueueRefusal, Enqueued, Filter, Group, Held, Job, JobId, LeaseRef,
-    Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueRefusal, Redrive, Refusal, Retention,
-    Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
-    StartRefusal, Stepped, Store, StoreError, StoreFuture, Transition,
+    Listed, Missing, NewJob, NewRun, Page, PendingRun, PendingRuns, Queue, QueueLoad, QueueRefusal, Redrive, Refusal,
+    Retention, Run, RunFilter, RunId, RunRefusal, RunStep, Setting, Settled, Settlement, Signal, Standing, Standstill,
+    StartRefusal, Stepped, Store, StoreError, StoreFuture, Transition, WriteObserver,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub struct Postgres {
     runs: Batcher<attempts::Call, attempts::Answers>,
     removals: Batcher<remove::Call, remove::Answer>,
     clock: Arc<DatabaseClock>,
+    observer: Observed,
     /// Inbox entries are read one batch at a time: their transaction needs a second connection for a moment, and
     /// two of them could wait for each other.
     receiving: tokio::sync::Mutex<()>,
@@ -53,14 +56,16 @@ impl Postgres {
         }
         tokio::spawn(clock::follow(Arc::clone(&clock), Arc::downgrade(&core)));
         tokio::spawn(vacuum::run(Arc::clone(&core.vacuum), Arc::downgrade(&core)));
+        let observer = Observed::default();
         let [for_enqueues, for_claims, for_runs, for_removals] = [(); 4].map(|()| Arc::clone(&core));
         Ok(Self {
-            enqueues: Batcher::open(move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
-            claims: Batcher::open(move |calls| claim::batch(Arc::clone(&for_claims), calls)),
-            runs: Batcher::open(move |calls| attempts::batch(Arc::clone(&for_runs), calls)),
-            removals: Batcher::open(move |calls| remove::batch(Arc::clone(&for_removals), calls)),
+            enqueues: Batcher::open(&observer, move |calls| enqueue::batch(Arc::clone(&for_enqueues), calls)),
+            claims: Batcher::open(&observer, move |calls| claim::batch(Arc::clone(&for_claims), calls)),
+            runs: Batcher::open(&observer, move |calls| attempts::batch(Arc::clone(&for_runs), calls)),
+            removals: Batcher::open(&observer, move |calls| remove::batch(Arc::clone(&for_removals), calls)),
             core,
             clock,
+            observer,
             receiving: tokio::sync::Mutex::default(),
         })
     }
@@ -84,6 +89,11 @@ impl Postgres {
     /// called once.
     pub fn watch_unreadable(&self, tell: impl Fn(JobId, &str) + Send + Sync + 'static) {
         self.core.pool.watcher.set(tell);
+    }
+
+    /// Lets `observer` learn how the store writes from now on. Only the first one counts.
+    pub fn observe(&self, observer: Arc<dyn WriteObserver>) {
+        self.observer.set(observer);
     }
 
     /// The time as the database has it, for the engine: all nodes on one database share it.
@@ -219,6 +229,10 @@ impl Store for Postgres {
         answer!(self, all_queues)
     }
 
+    fn loads(&self, now: Moment) -> StoreFuture<'_, Vec<QueueLoad>> {
+        answer!(self, |core| queues::loads(core, now))
+    }
+
     fn paused(&self) -> StoreFuture<'_, Vec<Arc<str>>> {
         answer!(self, |core| queues::paused(core))
     }
@@ -259,6 +273,10 @@ impl Store for Postgres {
         answer!(self, |core| run::next(core, &programs))
     }
 
+    fn probe(&self, _: Moment) -> StoreFuture<'_, ()> {
+        answer!(self, probe)
+    }
+
     fn prune_runs(&self, age: Span, limit: usize, now: Moment) -> StoreFuture<'_, usize> {
         answer!(self, |core| run::prune(core, age, limit, now))
     }
@@ -273,4 +291,12 @@ impl Store for Postgres {
 
 async fn all_queues(core: &Core) -> Result<Vec<Queue>, DbError> {
     queues::read(core, None).await
+}
+
+/// A message in the log of the database that nothing reads: committing it flushes the log, and a database that takes
+/// no writes refuses it.
+const PROBE: &str = "SELECT pg_logical_emit_message(true, 'redrive', ''::text)";
+
+async fn probe(core: &Core) -> Result<(), DbError> {
+    core.session().await?.write(&Statement::new(PROBE, Vec::new())).await.map(drop)
 }

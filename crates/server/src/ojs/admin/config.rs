@@ -51,6 +51,7 @@ fn limits(limits: &Limits) -> Value {
         stream_events,
         stream_heartbeat,
         stream_idle,
+        metric_labels,
         drain,
     } = limits;
     let seconds = Duration::as_secs_f64;
@@ -77,6 +78,7 @@ fn limits(limits: &Limits) -> Value {
         "stream_events": stream_events,
         "stream_heartbeat_seconds": seconds(stream_heartbeat),
         "stream_idle_seconds": seconds(stream_idle),
+        "metric_labels": metric_labels,
         "drain_seconds": seconds(drain),
     })
 }

@@ -4,6 +4,7 @@ pub(super) mod describe;
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
+use crate::exosphere;
 use crate::ojs::lists::{Pages, named_page};
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
@@ -119,6 +120,14 @@ fn direct(app: &App, id: &str, payload: &Payload, state: Option<WorkerState>) ->
 
 /// `DELETE /admin/workers/{id}`: forgets a stale worker, and ends its runs.
 pub(crate) async fn remove(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {
+    if id == exosphere::WORKER {
+        let message = format!(
+            "worker \"{id}\" stands for all runtimes of Exosphere's graphs, which do not say who they are; \
+             `redrive graph stuck` frees the states of one that has died"
+        );
+        let details = json!({ "reason": "runtimes_of_graphs", "worker_id": &id });
+        return Err(ApiError::new(Code::Conflict, message).with_details(details));
+    }
     let ended = app.engine.remove_worker(&id).await.map_err(|refusal| match refusal {
         WorkerRefusal::NotFound => no_such_worker(&app, &id),
         WorkerRefusal::Engine(error) => error.into(),

@@ -5,7 +5,8 @@ use crate::embedded::store_state::StoreState;
 use crate::rules;
 use crate::run::queue_paused;
 use crate::{
-    EventBody, EventKind, Group, Job, JobId, Missing, Queue, QueueRefusal, Redrive, Refusal, StoreError, Transition,
+    EventBody, EventKind, Group, Job, JobId, Missing, Queue, QueueLoad, QueueRefusal, Redrive, Refusal, StoreError,
+    Transition,
 };
 use redrive_policy::{Moment, Span};
 use std::sync::Arc;
@@ -99,6 +100,24 @@ impl StoreState {
     pub(in crate::embedded) fn paused_queues(&self) -> Vec<Arc<str>> {
         let paused = self.indexes.sorted_queue_indexes().filter(|queue_index| queue_index.paused);
         paused.map(|queue_index| Arc::clone(&queue_index.name)).collect()
+    }
+
+    pub(in crate::embedded) fn loads(&self, now: Moment) -> Vec<QueueLoad> {
+        let load = |queue_index: &QueueIndex| {
+            let (first_due, due) = match self.indexes.queue_index(&queue_index.name) {
+                Some(number) => self.indexes.due.of(number, now, QueueLoad::MOST_DUE),
+                None => (None, 0),
+            };
+            let next = queue_index.line().next().and_then(|place| self.slots.get(place));
+            QueueLoad {
+                queue: queue_index.queue(),
+                dead: queue_index.dead().len(),
+                due,
+                first_due,
+                next_available: next.and_then(|slot| slot.places(&self.grace).ready),
+            }
+        };
+        self.indexes.sorted_queue_indexes().map(load).collect()
     }
 
     pub(in crate::embedded) fn queues(&self) -> Vec<Queue> {
