@@ -1,9 +1,10 @@
-//! Open Job Spec and Exosphere's API over HTTP. It translates requests into commands of the engine; no rule about jobs
-//! is here.
+//! Open Job Spec and Exosphere's API over HTTP, and Azolla's protocol over gRPC. It translates requests into commands
+//! of the engine; no rule about jobs is here.
 
 mod api_error;
 mod app;
 mod auth;
+mod azolla;
 mod backups;
 mod discards;
 mod edge;
@@ -24,6 +25,7 @@ mod webhooks;
 
 pub use app::{Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use azolla::AzollaSettings;
 pub use backups::{Backup, BackupError, BackupLabel, BackupSchedule, backups_in};
 pub use hosts::Hosts;
 pub use limits::Limits;
