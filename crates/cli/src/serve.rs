@@ -7,6 +7,7 @@ use redrive_engine::{Backend, Engine, EngineError, SystemRandomness, advance_run
 use redrive_server::{LocalStore, Server, ServerSettings};
 use redrive_store::embedded::Notice;
 use redrive_store::{Group, Setting};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -25,6 +26,7 @@ Examples:
   redrive serve --listen 0.0.0.0:8080 --data /var/lib/redrive --api-key-file /etc/redrive.keys
   REDRIVE_STORE=postgres://redrive_node:secret@db.internal/app redrive serve --listen 127.0.0.1:8080
   redrive serve --default-policy retry.json
+  redrive serve --azolla-listen 127.0.0.1:52710
   REDRIVE_LIMITS_BATCH=5000 redrive serve --config redrive.toml
 
 Settings come from flags, else from REDRIVE_* in the environment, else from redrive.toml;
@@ -46,11 +48,15 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|error| Failed::unreachable(format!("cannot listen on {}: {error}", config.listen)))?;
+    let azolla = azolla_listener(config.azolla_listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let few_descriptors = descriptors::reserve(&mut config.limits)?;
     let (backend, lines) = backend::open(&config.location).await?;
     let keys = if config.keys.is_empty() { "no key needed" } else { "callers need a key" };
     info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
+    if let Some(address) = azolla.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        info!(%address, "Azolla's protocol on {address} ({keys})");
+    }
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
@@ -69,6 +75,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         test_directives: config.test_directives,
         backend: backend.name(),
         webhooks: config.webhooks,
+        azolla: config.azolla,
     };
     let local = match &backend {
         Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), config.backups)),
@@ -86,6 +93,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     }));
     tokio::join!(
         server.serve(listener, wait_for(stop.clone())),
+        serve_azolla(&server, azolla, stop.clone()),
         server.log_discarded(wait_for(stop.clone())),
         server.deliver_webhooks(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
@@ -124,6 +132,19 @@ fn watch_store(backend: &Backend, stopper: Arc<watch::Sender<bool>>) {
             );
         }),
         _ => {}
+    }
+}
+
+/// The listener for Azolla's protocol, if it is served.
+async fn azolla_listener(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failed> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    listener.map(Some).map_err(|error| Failed::unreachable(format!("cannot listen on {address}: {error}")))
+}
+
+async fn serve_azolla(server: &Server, listener: Option<TcpListener>, stop: watch::Receiver<bool>) {
+    if let Some(listener) = listener {
+        server.serve_azolla(listener, wait_for(stop)).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::admission::Admission;
 use crate::discards::Discards;
+use crate::ends::Ends;
 use crate::events::EventLog;
 use crate::history::History;
 use crate::limits::KnownLimits;
@@ -69,6 +70,7 @@ pub struct Engine {
     pub(crate) rejections: Rejections,
     pub(crate) event_log: EventLog,
     pub(crate) discards: Discards,
+    pub(crate) ends: Ends,
     pub(crate) history: History,
     pub(crate) maintenance: maintenance::Known,
     pub(crate) throttle: Throttle,
@@ -103,6 +105,7 @@ impl Engine {
             rejections: Rejections::default(),
             event_log: EventLog::default(),
             discards: Discards::default(),
+            ends: Ends::default(),
             history: History::default(),
             maintenance: maintenance::Known::default(),
             throttle: Throttle::default(),
@@ -148,6 +151,7 @@ impl Engine {
         self.watch.forget(transitions.clone());
         self.runs.wake(transitions.clone().filter_map(Transition::told_run));
         self.admission.ended(transitions.clone());
+        self.ends.tell(transitions.clone());
         self.wake(transitions.map(|transition| &transition.job));
     }
 

@@ -1,6 +1,6 @@
 //! Names of namespaces, graphs and nodes, and the queues that follow from them.
 
-use std::fmt::Write as _;
+use redrive_ojs::queue_word;
 
 /// The longest name, in bytes.
 const LONGEST: usize = 255;
@@ -19,26 +19,10 @@ pub fn check_name(what: &str, text: &str) -> Result<(), String> {
     ))
 }
 
-/// The queue of the states of a node. Queues have lower-case names: a capital letter becomes a hyphen and the small
-/// letter, and every other byte a hyphen, a zero and its two hexadecimal digits.
+/// The queue of the states of a node.
 #[must_use]
 pub fn queue_of(namespace: &str, node: &str) -> String {
-    let mut queue = String::from("exosphere.");
-    escape(&mut queue, namespace);
-    queue.push('.');
-    escape(&mut queue, node);
-    queue
-}
-
-fn escape(out: &mut String, name: &str) {
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' => out.push(byte.into()),
-            b'A'..=b'Z' => out.extend(['-', byte.to_ascii_lowercase().into()]),
-            // Writing into a text cannot fail.
-            other => drop(write!(out, "-0{other:02x}")),
-        }
-    }
+    format!("exosphere.{}.{}", queue_word(namespace), queue_word(node))
 }
 
 #[cfg(test)]

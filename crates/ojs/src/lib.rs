@@ -34,5 +34,5 @@ pub use invalid::{Invalid, listed};
 #[cfg(feature = "store")]
 pub use jobs::*;
 pub use limits::Limits;
-pub use names::{QUEUE_ALLOWED, is_queue, is_type};
+pub use names::{QUEUE_ALLOWED, is_queue, is_type, queue_word};
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};

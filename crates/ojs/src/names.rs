@@ -4,6 +4,7 @@ use crate::Limits;
 use crate::json::Members;
 use redrive_policy::Problem;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 /// Which names a queue can have, for messages.
 pub const QUEUE_ALLOWED: &str =
@@ -25,6 +26,23 @@ pub fn is_type(text: &str) -> bool {
 pub fn is_queue(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.bytes().next().is_some_and(plain) && text.bytes().all(|byte| plain(byte) || byte == b'.' || byte == b'-')
+}
+
+/// Any text as a word of the name of a queue. Queues have lower-case names: a capital letter becomes a hyphen and the
+/// small letter, and every byte that is no letter or digit a hyphen, a zero and its two hexadecimal digits. Different
+/// texts give different words.
+#[must_use]
+pub fn queue_word(text: &str) -> String {
+    let mut word = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => word.push(byte.into()),
+            b'A'..=b'Z' => word.extend(['-', byte.to_ascii_lowercase().into()]),
+            // Writing into a text cannot fail.
+            other => drop(write!(word, "-0{other:02x}")),
+        }
+    }
+    word
 }
 
 impl<'a> Members<'a> {

@@ -6,7 +6,9 @@ use crate::listen::{Bounds, Connections};
 use crate::metrics::{Metrics, Sample};
 use crate::ojs::Probe;
 use crate::webhooks::Sender;
-use crate::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi};
+use crate::{
+    ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi,
+};
 use axum::{Router, middleware};
 use redrive_engine::{Engine, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
@@ -39,6 +41,8 @@ pub struct ServerSettings {
     pub backend: &'static str,
     /// Where events may be sent.
     pub webhooks: WebhookSettings,
+    /// What holds for Azolla's protocol, where it is served.
+    pub azolla: AzollaSettings,
 }
 
 impl ServerSettings {
@@ -47,7 +51,8 @@ impl ServerSettings {
     #[must_use]
     pub fn new(backend: &'static str) -> Self {
         let (limits, keys, hosts) = (Limits::default(), ApiKeys::default(), Hosts::default());
-        Self { limits, keys, hosts, test_directives: false, backend, webhooks: WebhookSettings::default() }
+        let (webhooks, azolla) = (WebhookSettings::default(), AzollaSettings::default());
+        Self { limits, keys, hosts, test_directives: false, backend, webhooks, azolla }
     }
 }
 
@@ -64,7 +69,7 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, hosts, test_directives, backend, webhooks } = settings;
+        let ServerSettings { limits, keys, hosts, test_directives, backend, webhooks, azolla } = settings;
         let bounds = Bounds {
             most: limits.connections,
             most_of_network: limits.connections_per_address,
@@ -89,6 +94,7 @@ impl Server {
             test_directives,
             backend,
             stopping,
+            azolla,
             webhooks: Sender::new(webhooks),
             local: OnceLock::new(),
             secrets: OnceLock::new(),
@@ -155,6 +161,7 @@ pub(crate) struct App {
     pub(crate) envelopes: Envelopes,
     pub(crate) long_polls: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) azolla: AzollaSettings,
     /// True once the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     /// Tells the ids of this process from those of another.

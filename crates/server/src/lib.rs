@@ -1,9 +1,10 @@
-//! Open Job Spec and Exosphere's API over HTTP. It translates requests into commands of the engine; no rule about jobs
-//! is here.
+//! Open Job Spec and Exosphere's API over HTTP, and Azolla's protocol over gRPC. It translates requests into commands
+//! of the engine; no rule about jobs is here.
 
 mod api_error;
 mod app;
 mod auth;
+mod azolla;
 mod discards;
 mod edge;
 mod endpoints;
@@ -23,6 +24,7 @@ mod webhooks;
 
 pub use app::{Server, ServerSettings};
 pub use auth::{ApiKeys, SHORTEST_KEY};
+pub use azolla::AzollaSettings;
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;

@@ -65,7 +65,7 @@ fn blank_ends_of(file: &File) -> Vec<Finding> {
 
 fn long_files(repository: &Repository) -> Vec<Finding> {
     let mut found = Vec::new();
-    for file in repository.files.iter().filter(|file| file.kind() == "rs") {
+    for file in repository.files.iter().filter(|file| file.kind() == "rs" && !file.is_data()) {
         let lines = file.text.lines().count();
         let may_be_long = LONG_FILES.iter().any(|(path, _)| *path == file.path);
         if lines > LINES && !may_be_long {

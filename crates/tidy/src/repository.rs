@@ -79,6 +79,7 @@ impl File {
     pub(crate) fn is_data(&self) -> bool {
         matches!(self.kind(), "lock" | "json" | "svg" | "log" | "snapshot" | "dict")
             || self.path.contains("/fixtures/")
+            || self.path.contains("/generated/")
             || self.path.contains("/seeds/")
             || self.path.contains("/proptest-regressions/")
             || self.path.starts_with("LICENSE-")

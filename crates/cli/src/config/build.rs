@@ -9,7 +9,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
+use redrive_server::{ApiKeys, AzollaSettings, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
 use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -20,6 +20,9 @@ use std::time::Duration;
 /// The configuration of the server.
 pub(crate) struct ServerConfig {
     pub(crate) listen: SocketAddr,
+    /// Where Azolla's protocol is served, if it is.
+    pub(crate) azolla_listen: Option<SocketAddr>,
+    pub(crate) azolla: AzollaSettings,
     pub(crate) location: StoreLocation,
     /// The folder for the backups that callers request.
     pub(crate) backups: Option<PathBuf>,
@@ -52,7 +55,10 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let secret_keys = from.secret_keys();
-    let listen = from.listen(&keys);
+    let listen = from.listen("listen", &keys);
+    let has_azolla = !from.text("azolla_listen").is_empty();
+    let azolla_listen = has_azolla.then(|| from.listen("azolla_listen", &keys)).flatten();
+    let azolla = from.azolla();
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let webhooks = WebhookSettings {
         allow_private: from.flag("webhooks.allow_private"),
@@ -76,6 +82,8 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     match (engine, listen, location) {
         (Some(engine), Some(listen), Some(location)) if from.problems.list.is_empty() => Ok(ServerConfig {
             listen,
+            azolla_listen,
+            azolla,
             location,
             backups,
             threads,
@@ -127,7 +135,7 @@ impl Reader<'_> {
     }
 
     /// A number; zero if it is invalid, and then the server does not start.
-    fn number<T: TryFrom<u64> + Default>(&mut self, key: &str) -> T {
+    pub(super) fn number<T: TryFrom<u64> + Default>(&mut self, key: &str) -> T {
         match self.read(key) {
             Some(TypedValue::Number(number)) => T::try_from(number).unwrap_or_default(),
             _ => T::default(),
@@ -141,11 +149,11 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&mut self, key: &str) -> bool {
+    pub(super) fn flag(&mut self, key: &str) -> bool {
         self.read(key) == Some(TypedValue::Flag(true))
     }
 
-    fn duration(&mut self, key: &str) -> Duration {
+    pub(super) fn duration(&mut self, key: &str) -> Duration {
         self.span(key).into()
     }
 
@@ -208,27 +216,6 @@ impl Reader<'_> {
         }
         let options = redrive_store::postgres::Options::read(&address);
         options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
-    }
-
-    /// The address. Only a server with keys may be reached from other machines.
-    fn listen(&mut self, keys: &ApiKeys) -> Option<SocketAddr> {
-        let text = self.text("listen");
-        let address = std::net::ToSocketAddrs::to_socket_addrs(text.as_str()).ok().and_then(|mut found| found.next());
-        let Some(address) = address else {
-            self.wrong(
-                "listen",
-                &format!("found \"{text}\"; allowed is an address with a port, such as \"127.0.0.1:8080\""),
-            );
-            return None;
-        };
-        if !address.ip().is_loopback() && keys.is_empty() {
-            let message = format!(
-                "found \"{text}\", which other machines can reach; allowed without a key are loopback addresses: \
-                 set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1"
-            );
-            self.wrong("listen", &message);
-        }
-        Some(address)
     }
 
     /// What the file sets for queues, types and keys.

@@ -5,6 +5,7 @@ mod file;
 mod groups;
 mod keys;
 mod leases;
+mod listen;
 mod names;
 mod page;
 mod setting;
@@ -26,6 +27,9 @@ pub(crate) struct Flags {
     /// The address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
+    /// The address for Azolla's clients and shepherds (gRPC), such as 127.0.0.1:52710 [default: none]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) azolla_listen: Option<String>,
     /// The folder of the store; created if missing [default: redrive-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<String>,
@@ -54,9 +58,10 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings that have a flag of their own, with its value.
-    fn own(&self) -> [(&'static str, Option<String>); 7] {
+    fn own(&self) -> [(&'static str, Option<String>); 8] {
         [
             ("listen", self.listen.clone()),
+            ("azolla_listen", self.azolla_listen.clone()),
             ("data", self.data.clone()),
             ("store", self.store.clone()),
             ("api_key_file", self.api_key_file.clone()),

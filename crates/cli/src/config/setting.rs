@@ -3,7 +3,7 @@
 use redrive_engine::EVENTS_STORED;
 use redrive_policy::Span;
 use redrive_policy::dialect::{go_duration, iso_duration};
-use redrive_server::Limits;
+use redrive_server::{AzollaSettings, Limits};
 
 /// One setting.
 pub(super) struct Setting {
@@ -60,6 +60,17 @@ macro_rules! limit {
     };
 }
 
+macro_rules! azolla {
+    ($field:ident, $what:literal) => {
+        Setting {
+            key: concat!("azolla.", stringify!($field)),
+            kind: Kind::Duration,
+            default: || format!("{}s", AzollaSettings::default().$field.as_secs()),
+            what: $what,
+        }
+    };
+}
+
 macro_rules! setting {
     ($key:literal, $kind:expr, $default:literal, $what:literal) => {
         Setting { key: $key, kind: $kind, default: || $default.to_owned(), what: $what }
@@ -73,6 +84,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         Kind::Named("an address with a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
         "127.0.0.1:8080",
         "the address to listen on"
+    ),
+    setting!(
+        "azolla_listen",
+        Kind::Named("an address with a port, such as \"127.0.0.1:52710\""),
+        "",
+        "the address for Azolla's protocol (gRPC); without it there is none"
     ),
     setting!("data", Kind::Named("a folder, which is created if missing"), "redrive-data", "the folder of the store"),
     setting!("store", Kind::Secret, "", "the database, instead of a folder: postgres://user:password@host/database"),
@@ -94,6 +111,19 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     setting!("webhooks.allow_private", Kind::Flag, "false", "whether events may be sent to private addresses"),
     setting!("webhooks.allow_http", Kind::Flag, "false", "whether events may be sent without encryption"),
+    azolla!(lease, "how long an Azolla shepherd may say nothing before its tasks are given to others"),
+    azolla!(reconnect, "how long the tasks of a shepherd wait for it after its connection has broken"),
+    azolla!(
+        timeout,
+        "how long an attempt of an Azolla task may take; more than the shepherd's time-out of its workers"
+    ),
+    Setting {
+        key: "azolla.concurrency",
+        kind: Kind::Count(0, 1_000_000_000),
+        default: || AzollaSettings::default().concurrency.to_string(),
+        what: "how many tasks of an Azolla domain run at once, unless its key has a limit; 0 for any number",
+    },
+    setting!("azolla.dead_letters", Kind::Flag, "false", "whether Azolla tasks that fail for good are dead letters"),
     setting!("default_policy", Kind::Text, "", "a file with the retry policy of jobs that have no other"),
     setting!("threads", Kind::Count(1, 256), "2", "threads that answer requests"),
     setting!("lease", Kind::Duration, "30m", "the lease of a run, unless the job or the worker sets one"),

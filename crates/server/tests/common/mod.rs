@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
 use redrive_policy::{Moment, Span};
 pub(crate) use redrive_server::Leases;
-use redrive_server::{ApiKeys, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings};
+use redrive_server::{
+    ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, Server, ServerSettings, WebhookSettings,
+};
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub(crate) struct Parts {
     pub(crate) test_directives: bool,
     pub(crate) webhooks: WebhookSettings,
     pub(crate) secrets: SecretKeys,
+    pub(crate) azolla: AzollaSettings,
     pub(crate) leases: Leases,
 }
 
@@ -56,6 +59,7 @@ impl Default for Parts {
             test_directives: false,
             webhooks: WebhookSettings::default(),
             secrets: SecretKeys::default(),
+            azolla: AzollaSettings::default(),
             leases: Leases::default(),
         }
     }
@@ -105,6 +109,7 @@ impl Harness {
             test_directives: parts.test_directives,
             backend: "memory",
             webhooks: parts.webhooks,
+            azolla: parts.azolla,
         };
         let server = Server::new(Arc::clone(&engine), settings).with_local_store(parts.local);
         let server = server.with_secret_keys(parts.secrets);

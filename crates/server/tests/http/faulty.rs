@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 /// What the store does.
 #[derive(Clone, Debug)]
+#[allow(dead_code, reason = "each test crate uses the part that it needs")]
 pub(crate) enum Behaviour {
     Works,
     Fails(StoreError),
