@@ -11,7 +11,7 @@ Examples:
   redrive openapi > openapi.json
   redrive openapi | jq '.paths | keys'
 
-A server answers the same under /openapi.json.";
+A server answers the same under /openapi.json, and as a page for readers under /docs.";
 
 pub(crate) fn run(_: &Args) -> Result<(), Failed> {
     output::text(redrive_server::openapi())

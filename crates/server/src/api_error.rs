@@ -334,3 +334,31 @@ fn refused(id: JobId, refusal: &Refusal) -> ApiError {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    const PAGE: &str = include_str!("../../../docs/errors.md");
+
+    #[test]
+    fn the_page_about_errors_has_every_code_and_no_other() {
+        let sections: Vec<(&str, &str)> =
+            PAGE.split("\n## ").skip(1).map(|section| section.split_once('\n').unwrap()).collect();
+        let names: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, Code::ALL.map(Code::name), "the codes of docs/errors.md, and those of the server");
+        for (code, (name, text)) in Code::ALL.into_iter().zip(&sections) {
+            let later = if code.retryable() { "may succeed" } else { "will not succeed" };
+            let first = format!("Status {}; the same request {later} later.", code.status().as_u16());
+            assert_eq!(text.lines().find(|line| !line.is_empty()), Some(&*first), "{name}");
+            assert!(text.contains("**Cause:**") && text.contains("**Way out:**"), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_codes_are_listed() {
+        // The last one is the last of the enumeration, and each has its place in the list.
+        assert_eq!(Code::ALL.len(), Code::Unavailable as usize + 1);
+        assert!(Code::ALL.iter().enumerate().all(|(place, code)| *code as usize == place));
+    }
+}

@@ -26,8 +26,8 @@ const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobsp
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
-pub(crate) const OPEN_PATHS: [&str; 6] =
-    ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest", "/openapi.json"];
+pub(crate) const OPEN_PATHS: [&str; 8] =
+    ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest", "/openapi.json", "/docs", "/docs/style.css"];
 
 /// Whether a request names the version of the protocol.
 pub(crate) fn names_version(headers: &HeaderMap) -> bool {

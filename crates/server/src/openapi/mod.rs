@@ -6,6 +6,7 @@
 mod document;
 mod groups;
 mod operation;
+mod page;
 mod parameters;
 mod schemas;
 mod serve;

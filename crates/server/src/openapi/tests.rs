@@ -76,3 +76,20 @@ fn the_committed_description_is_current() {
         "docs/openapi.json is out of date; generate it again: cargo run --bin redrive -- openapi > docs/openapi.json"
     );
 }
+
+#[test]
+fn the_page_has_every_endpoint_and_every_shape_and_nothing_from_elsewhere() {
+    let (document, page) = (of(&table()), super::page::page());
+    let paths = document["paths"].as_object().unwrap().values();
+    for operation in paths.flat_map(|path| path.as_object().unwrap().values()) {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    let ids: BTreeSet<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    for target in page.split(" href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.contains(target), "a link to #{target}, which is not there");
+    }
+    for foreign in ["<script", "src=", "style=\"", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(foreign) && !super::page::STYLE.contains(foreign), "{foreign}");
+    }
+}

@@ -1,7 +1,10 @@
 //! Manifest, health, events and the meaning of errors.
 
 use crate::common::Harness;
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::json;
+use tower::ServiceExt;
 
 #[tokio::test]
 async fn the_manifest_has_the_names_of_the_suite_and_of_the_libraries() {
@@ -90,4 +93,21 @@ async fn every_error_has_a_page() {
     assert_eq!((&page["code"], &page["status"]), (&json!("not_found"), &json!(404)));
     assert_eq!(page["hint"], error["hint"]);
     harness.get("/errors/nonsense").await.expect(404);
+}
+
+#[tokio::test]
+async fn the_description_and_its_page_are_served() {
+    let harness = Harness::new();
+    let description = harness.call_text("GET", "/openapi.json", "").await;
+    assert_eq!(description.header("content-type"), "application/json");
+    assert_eq!(description.expect(200)["openapi"], "3.1.0");
+    let headers = async |path: &str| {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        harness.server.router().oneshot(request).await.unwrap().headers().clone()
+    };
+    let page = headers("/docs").await;
+    assert_eq!(page["content-type"], "text/html; charset=utf-8");
+    let policy = page["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'; style-src 'self'; ") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(headers("/docs/style.css").await["content-type"], "text/css; charset=utf-8");
 }

@@ -31,14 +31,14 @@ pub(super) const EXOSPHERE: Group = Group {
             .takes("NodeRegistration")
             .gives(&[(200, "RegisteredNodes")])
             .fails(&[ValidationError, Conflict, RateLimited]),
-        put("/v0/namespace/{namespace}/nodes", "The same")
+        put("/v0/namespace/{namespace}/nodes", "Register the nodes of a runtime; without the last slash")
             .takes("NodeRegistration")
             .gives(&[(200, "RegisteredNodes")])
             .fails(&[ValidationError, Conflict, RateLimited]),
         get("/v0/namespace/{namespace}/nodes/", "Registered nodes").gives(&[(200, "NodeList")]),
-        get("/v0/namespace/{namespace}/nodes", "The same").gives(&[(200, "NodeList")]),
+        get("/v0/namespace/{namespace}/nodes", "Registered nodes; without the last slash").gives(&[(200, "NodeList")]),
         get("/v0/namespace/{namespace}/graphs/", "Graphs").gives(&[(200, "GraphList")]),
-        get("/v0/namespace/{namespace}/graphs", "The same").gives(&[(200, "GraphList")]),
+        get("/v0/namespace/{namespace}/graphs", "Graphs; without the last slash").gives(&[(200, "GraphList")]),
         put("/v0/namespace/{namespace}/graph/{graph}", "Put a graph")
             .takes("NewGraph")
             .gives(&[(201, "Graph")])

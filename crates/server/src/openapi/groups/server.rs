@@ -22,5 +22,7 @@ pub(super) const SERVER: Group = Group {
             .gives(&[(200, "ErrorCode")])
             .fails(&[NotFound]),
         get("/openapi.json", "This description").gives(&[(200, "OpenApi")]),
+        get("/docs", "This description, as a page for readers").gives(&[(200, "text/html")]),
+        get("/docs/style.css", "How the page looks").gives(&[(200, "text/css")]),
     ],
 };

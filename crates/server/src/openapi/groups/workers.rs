@@ -21,14 +21,14 @@ pub(super) const PROTOCOL: Group = Group {
             .takes("Nack")
             .gives(&[(200, "Settled")])
             .fails(&[NotFound, Conflict, ValidationError]),
-        post("/ojs/v1/workers/settle", "Report how many attempts ended")
+        post("/ojs/v1/workers/settle", "Report the ends of several attempts")
             .about("Each report is answered for itself, in the order given.")
             .takes("Settlements")
             .gives(&[(200, "SettledMany")]),
         post("/ojs/v1/workers/heartbeat", "Extend the leases of a worker, and learn what it is told")
             .takes("Heartbeat")
             .gives(&[(200, "HeartbeatAnswer")]),
-        post("/ojs/v1/workers/beat", "The same; a number of jobs needs no ids")
+        post("/ojs/v1/workers/beat", "A heartbeat in which a number of jobs needs no ids")
             .takes("Beat")
             .gives(&[(200, "HeartbeatAnswer")]),
         post("/ojs/v1/workers/progress", "Report how far a running job has come, in percent")
