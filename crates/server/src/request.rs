@@ -177,7 +177,7 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
     }
 }
 
-/// The trace of a request, as its headers say it. What is not valid is none: it must not keep a job from being enqueued.
+/// The trace of a request, as its headers say it. What is not valid is none: it keeps no job from being enqueued.
 #[derive(Debug)]
 pub(crate) struct Trace {
     parent: Option<String>,

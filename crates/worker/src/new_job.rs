@@ -156,7 +156,7 @@ impl NewJob {
         self
     }
 
-    /// The trace that it belongs to, by the W3C recommendation: `traceparent`, and `tracestate` if there is one. It goes
+    /// The trace that it belongs to, by the W3C recommendation: `traceparent`, and `tracestate` if any. It goes
     /// to every attempt ([`Job::trace`](crate::Job::trace)).
     #[must_use]
     pub fn trace(self, parent: impl Into<String>, state: Option<String>) -> Self {

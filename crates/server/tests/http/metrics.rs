@@ -83,8 +83,8 @@ async fn workload(harness: &Harness, store: &Embedded) {
     harness.delete(&format!("/jobs/{cancelled}")).await.expect(200);
     let released = enqueue(harness, "report", json!({ "queue": "reports", "timeout_ms": 60_000 })).await;
     fetch(harness, "reports").await.unwrap();
-    let give_back = json!({ "job_id": released, "requeue": true, "error": { "message": "later" } });
-    harness.post("/workers/nack", give_back).await.expect(200);
+    let release = json!({ "job_id": released, "requeue": true, "error": { "message": "later" } });
+    harness.post("/workers/nack", release).await.expect(200);
     // One attempt loses its lease, the next one takes too long.
     fetch(harness, "reports").await.unwrap();
     harness.advance_ms(1_800_001.0).await;
