@@ -17,6 +17,7 @@ pub use policy::{Policies, effective};
 pub use proto::{common, orchestrator, shepherd};
 pub use report::{Report, report_of, too_large};
 pub use task::{TaskSettings, submission, task_of};
+pub use value::json_of;
 
 /// The longest message that clients take, in bytes. They refuse a longer one.
 pub const LONGEST_MESSAGE: usize = 4 << 20;

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 /// A value as JSON text. A number that is not finite becomes 0, as clients know it; text that is no JSON, or nests too
 /// deep, becomes a string.
-pub(crate) fn json_of(value: Option<AnyValue>, nesting: usize) -> String {
+#[must_use]
+pub fn json_of(value: Option<AnyValue>, nesting: usize) -> String {
     match value.and_then(|value| value.value) {
         None => "null".to_owned(),
         Some(Value::StringValue(text)) => json!(text).to_string(),

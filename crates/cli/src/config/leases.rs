@@ -4,6 +4,7 @@ use super::build::Reader;
 use super::file;
 use super::setting::{Kind, TypedValue};
 use super::table::Table;
+use redrive_exosphere::check_name;
 use redrive_server::Leases;
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ impl Reader<'_> {
         let mut leases = Leases { server, ..Leases::default() };
         for (namespace, value) in namespaces.iter() {
             let path = format!("{name}.{namespace}");
+            problems.extend(check_name("the namespace", namespace).err().map(|why| format!("{name}: {why}")));
             let lease = Table::of(Some(value), &path, &["lease"], &mut problems).get("lease");
             match (lease, lease.and_then(Value::as_str).and_then(read)) {
                 (_, Some(span)) => drop(leases.namespaces.insert(namespace.clone(), span)),

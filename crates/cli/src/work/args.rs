@@ -8,6 +8,7 @@ use crate::enqueue::policy_document;
 use crate::exit::Failed;
 use crate::input::Format;
 use crate::when;
+use clap::builder::ArgPredicate;
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
 use redrive_worker::{Client, Retry};
@@ -21,10 +22,14 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// The shell command that runs for each job: the job as JSON on its standard input, its standard
     /// output as the result
-    #[arg(long, value_name = "COMMAND")]
-    pub(super) exec: String,
+    #[arg(long, value_name = "COMMAND", required_unless_present = "azolla_worker")]
+    exec: Option<String>,
+    /// A worker of Azolla that runs for each task, without a shepherd
+    #[arg(long, value_name = "BINARY", conflicts_with = "exec")]
+    pub(super) azolla_worker: Option<String>,
     /// A queue to claim jobs from; several are tried in the order given
     #[arg(long = "queue", value_name = "NAME", default_value = "default")]
+    #[arg(default_value_if("azolla_worker", ArgPredicate::IsPresent, "azolla.default.default"))]
     pub(super) queues: Vec<String>,
     /// Run only jobs of this type, or of several; others are released for other workers
     #[arg(long = "type", value_name = "TYPE")]
@@ -95,7 +100,8 @@ Examples:
   redrive work --exec 'python3 send.py'
   redrive work --exec ./resize.sh --queue images --concurrency 4 --timeout 5m --memory 1G
   redrive work --exec ./send.sh --policy harbor.json --dialect taskharbor
-  redrive work --exec 'jq .args' --drain --json";
+  redrive work --exec 'jq .args' --drain --json
+  redrive work --azolla-worker ./azolla-worker --queue azolla.default.default";
 
 impl Args {
     /// A client of the server. Nothing is sent yet.
@@ -105,13 +111,22 @@ impl Args {
 
     pub(super) fn spec(&self, guard: Option<Arc<Guard>>) -> CommandSpec {
         CommandSpec {
-            command: self.exec.clone(),
+            command: match &self.azolla_worker {
+                Some(_) => "exec \"$@\"".to_owned(),
+                None => self.command().to_owned(),
+            },
+            arguments: Vec::new(),
             memory_kib: self.memory_kib(),
             max_output: usize::try_from(self.max_output).unwrap_or(usize::MAX),
             timeout: self.timeout.map(length),
             kill_after: length(self.kill_after),
             guard,
         }
+    }
+
+    /// The command, or the worker of Azolla.
+    pub(super) fn command(&self) -> &str {
+        self.azolla_worker.as_ref().or(self.exec.as_ref()).map_or("", String::as_str)
     }
 
     pub(super) fn memory_kib(&self) -> Option<u64> {

@@ -124,6 +124,7 @@ mod tests {
     async fn of(command: &str) -> Outcome {
         let spec = CommandSpec {
             command: command.to_owned(),
+            arguments: Vec::new(),
             memory_kib: None,
             max_output: 100,
             timeout: Some(Duration::from_secs(60)),

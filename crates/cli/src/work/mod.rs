@@ -1,6 +1,7 @@
-//! `redrive work`: a shell command for each job.
+//! `redrive work`: a shell command for each job, or a worker of Azolla.
 
 mod args;
+mod azolla;
 mod capture;
 mod ending;
 pub(crate) mod guard;
@@ -16,6 +17,7 @@ use crate::client::CA_HINT;
 use crate::exit::Failed;
 use crate::log;
 use crate::signals::{self, Signals};
+use azolla::AzollaWorkers;
 use guard::Guard;
 use idle::HeldQueues;
 use process::CommandSpec;
@@ -36,7 +38,7 @@ const POLL_UNTIL_EMPTY: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let client = args.client()?;
     log::start(log::Settings::without("redrive_worker"));
-    runnable::check(&args.exec, args.memory_kib())?;
+    runnable::check(args.command(), args.memory_kib())?;
     let reporter = Arc::new(Reporter::new(args));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start: {error}")))?;
@@ -45,7 +47,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
 
 async fn work(args: &Args, client: &Client, reporter: &Arc<Reporter>) -> Result<(), Failed> {
     let (broken, breaks) = watch::channel(None);
-    let task = Arc::new(Task { spec: args.spec(guard()), reporter: Arc::clone(reporter), broken });
+    let azolla = match &args.azolla_worker {
+        Some(binary) => Some((binary.clone(), AzollaWorkers::start().await?)),
+        None => None,
+    };
+    let task = Arc::new(Task { spec: args.spec(guard()), azolla, reporter: Arc::clone(reporter), broken });
     let worker = build_worker(args, client, args.retry()?.as_ref(), &task).map_err(failed)?;
     let idle = idle::watch(args, reporter)?;
     let signals = signals::count()?;
@@ -61,6 +67,8 @@ async fn work(args: &Args, client: &Client, reporter: &Arc<Reporter>) -> Result<
 /// Runs the command for each job.
 struct Task {
     spec: CommandSpec,
+    /// The worker of Azolla that runs in place of a command.
+    azolla: Option<(String, AzollaWorkers)>,
     reporter: Arc<Reporter>,
     /// Why the command cannot run here, once that is known: then the worker stops.
     broken: watch::Sender<Option<String>>,
@@ -122,14 +130,18 @@ impl Task {
         }
         let mut why = None;
         let stop = async { why = Some(context.cancellation().await) };
-        let ended = process::run(&self.spec, job.envelope_json().as_bytes(), &environment, stop).await;
+        let arguments = self.azolla.as_ref().map(|(binary, workers)| workers.arguments(binary, job));
+        let spec = CommandSpec { arguments: arguments.unwrap_or_default(), ..self.spec.clone() };
+        let ended = process::run(&spec, job.envelope_json().as_bytes(), &environment, stop).await;
         match ended {
             Ok(ended) => {
                 if ended.stdout.is_cut() {
                     let (kept, total) = (self.spec.max_output, ended.stdout.total);
                     self.reporter.note(job.id(), format!("output cut: {kept} of {total} bytes stored"));
                 }
-                let outcome = ending::outcome(&ended, &self.spec, why == Some(Cancelled::TimedOut));
+                let reported = self.azolla.as_ref().and_then(|(_, workers)| workers.outcome(job.id(), &ended));
+                let overdue = why == Some(Cancelled::TimedOut);
+                let outcome = reported.unwrap_or_else(|| ending::outcome(&ended, &self.spec, overdue));
                 if let Outcome::Declined(reason) = &outcome {
                     self.give_up(reason);
                 }

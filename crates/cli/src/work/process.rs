@@ -7,7 +7,6 @@
 use super::capture::{Captured, Part, capture};
 use super::guard::Guard;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -30,6 +29,8 @@ const LINGER: Duration = Duration::from_millis(500);
 pub(super) struct CommandSpec {
     /// The text for the shell.
     pub(super) command: String,
+    /// What the command gets as `"$@"`.
+    pub(super) arguments: Vec<String>,
     /// The most memory that each of its processes may take, in KiB of address space.
     pub(super) memory_kib: Option<u64>,
     /// How much of its output is stored, in bytes.
@@ -103,13 +104,16 @@ async fn linger_after(mut ended: watch::Receiver<bool>) {
     tokio::time::sleep(LINGER).await;
 }
 
+/// A command under a limit on memory, which is set by the shell itself and inherited by all that it starts.
+const LIMITED: &str = "ulimit -v \"$1\" && command=$2 && shift 2 && eval \"$command\"";
+
 fn shell(spec: &CommandSpec, environment: &[(&str, String)]) -> Command {
     let mut shell = Command::new("sh");
     match spec.memory_kib {
-        None => shell.args([OsStr::new("-c"), OsStr::new(&spec.command)]),
-        // The limit is set by the shell itself and inherited by all that it starts.
-        Some(kib) => shell.args(["-c", "ulimit -v \"$1\" && eval \"$2\"", "sh", &kib.to_string(), &spec.command]),
+        None => shell.args(["-c", &spec.command, "sh"]),
+        Some(kib) => shell.args(["-c", LIMITED, "sh", &kib.to_string(), &spec.command]),
     };
+    shell.args(&spec.arguments);
     shell.envs(environment.iter().map(|(name, value)| (name, value)));
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     shell
@@ -210,6 +214,7 @@ mod tests {
     fn spec(command: &str) -> CommandSpec {
         CommandSpec {
             command: command.to_owned(),
+            arguments: Vec::new(),
             memory_kib: None,
             max_output: 1_000,
             timeout: Some(Duration::from_secs(60)),

@@ -23,7 +23,7 @@ pub(super) fn check(command: &str, memory_kib: Option<u64>) -> Result<(), Failed
     let problem = if word.contains('/') { unusable(Path::new(word)) } else { unknown(word)? };
     problem.map_or(Ok(()), |problem| {
         Err(Failed::invalid(format!(
-            "the command {word:?} of --exec {problem}; no job was claimed. Write its whole path, or check PATH and \
+            "the command {word:?} {problem}; no job was claimed. Write its whole path, or check PATH and \
              the folder that this worker is started in"
         )))
     })

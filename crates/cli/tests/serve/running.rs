@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server that runs until it is stopped.
 struct Running {
@@ -225,5 +226,35 @@ fn limits_of_the_file_are_set_at_every_start() {
         server.call("POST", "/ojs/v1/jobs", &job).0
     };
     assert_eq!(["mail", "mail", "other", "other", "other"].map(enqueue), [201, 429, 201, 201, 429]);
+    server.stop("-TERM");
+}
+
+#[test]
+fn a_lease_of_the_file_ends_states_of_its_namespace() {
+    let dir = folder("file-leases");
+    std::fs::write(dir.join("redrive.toml"), "[namespaces.\"My Project\"]\nlease = \"1s\"\n").unwrap();
+    let server = Running::start(&dir, &[]);
+    let taken = ["My%20Project", "other"].map(|namespace| {
+        let ask = |method: &str, path: &str, body: Value| {
+            let (status, answer) = server.call(method, &format!("/v0/namespace/{namespace}/{path}"), &body);
+            assert!((200..300).contains(&status), "{path}: {answer}");
+            answer
+        };
+        let node = json!({ "name": "N", "inputs_schema": {}, "outputs_schema": {}, "secrets": [] });
+        ask("PUT", "nodes/", json!({ "runtime_name": "r", "nodes": [node] }));
+        let name = namespace.replace("%20", " ");
+        let node = json!({ "node_name": "N", "namespace": name, "identifier": "n", "inputs": {} });
+        ask("PUT", "graph/g", json!({ "secrets": {}, "nodes": [node] }));
+        let run = ask("POST", "graph/g/trigger", json!({}))["run_id"].as_str().unwrap().to_owned();
+        assert_eq!(ask("POST", "states/enqueue", json!({ "nodes": ["N"], "batch_size": 1 }))["count"], 1);
+        format!("/v0/namespace/{namespace}/states/run/{run}/graph")
+    });
+    let statuses = |path: &str| server.call("GET", path, &json!({})).1["execution_summary"].clone();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while statuses(&taken[0])["RETRY_CREATED"] != 1 {
+        assert!(Instant::now() < deadline, "{}", statuses(&taken[0]));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(statuses(&taken[1])["QUEUED"], 1, "the other namespace has no lease");
     server.stop("-TERM");
 }

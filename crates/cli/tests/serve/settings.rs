@@ -76,6 +76,25 @@ fn limits_of_the_file_are_checked_with_the_rest() {
 }
 
 #[test]
+fn leases_of_states_are_checked_with_the_rest() {
+    let dir = folder("leases");
+    let file = "[exosphere]\nlease = \"soon\"\n[namespaces.\"a/b\"]\nlease = \"1h\"\n\
+                [namespaces.a]\nlease = 3600\n[namespaces.b]\nleas = \"1h\"\n[namespaces]\nc = 1\n";
+    std::fs::write(dir.join("redrive.toml"), file).unwrap();
+    let output = redrive(&dir).arg("config").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text_of(&output));
+    let text = text_of(&output);
+    let places = ["exosphere.lease: ", "namespaces: found the namespace \"a/b\"", "namespaces.a.lease: "];
+    for place in places.into_iter().chain(["namespaces.b.leas: ", "namespaces.c: "]) {
+        assert!(text.contains(place), "{place} in {text}");
+    }
+    let right = "[exosphere]\nlease = \"90m\"\n[namespaces.\"My Project\"]\nlease = \"PT2H\"\n";
+    std::fs::write(dir.join("redrive.toml"), right).unwrap();
+    let settings = settings(&redrive(&dir).args(["config", "--json"]).output().unwrap());
+    assert_eq!(settings["exosphere.lease"]["value"], "90m");
+}
+
+#[test]
 fn every_problem_is_listed_at_once() {
     let dir = folder("problems");
     let file = r#"

@@ -6,8 +6,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod create;
+mod ends;
 #[path = "../http/faulty.rs"]
 mod faulty;
+mod policies;
 mod streams;
 mod wait;
 mod world;
