@@ -18,6 +18,7 @@ mod job;
 mod jobs;
 mod limit;
 mod log;
+mod man;
 mod openapi;
 mod operator;
 mod output;
@@ -95,7 +96,7 @@ enum Command {
     Webhook(webhook::Args),
     /// List workers and what they run; tell them to claim no more jobs, or to end
     Workers(workers::Args),
-    /// Check, back up or compact the folder of a store; copy a store between folders and databases
+    /// Check, back up, restore or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
@@ -109,6 +110,8 @@ enum Command {
     Openapi(openapi::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Openapi(args) => openapi::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,6 +4,8 @@
 
 mod harness;
 
+#[path = "server/backups.rs"]
+mod backups;
 #[path = "server/commands.rs"]
 mod commands;
 #[path = "server/connections.rs"]
@@ -16,6 +18,8 @@ mod events;
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/hostile.rs"]
+mod hostile;
 #[path = "server/http.rs"]
 mod http;
 #[path = "server/languages.rs"]
