@@ -38,6 +38,7 @@ mod runs_admin;
 mod scratch;
 mod socket;
 mod streams;
+mod traces;
 mod typos;
 mod unique;
 mod values;
