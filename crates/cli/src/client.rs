@@ -210,6 +210,8 @@ pub(crate) enum Send<'a> {
     Post(&'a Value),
     /// A document in place of the one that is there.
     Put(&'a Value),
+    /// The text of a document, byte for byte.
+    PutText(&'a str),
     /// A change of what is there.
     Patch(&'a Value),
     /// A deletion.
@@ -247,6 +249,10 @@ impl Client {
             }
             Send::Put(document) => {
                 let body = document.to_string().into_bytes();
+                self.runtime.spawn(async move { answered(http.put(&path, body, timeout).await) });
+            }
+            Send::PutText(text) => {
+                let body = text.as_bytes().to_vec();
                 self.runtime.spawn(async move { answered(http.put(&path, body, timeout).await) });
             }
             Send::Patch(document) => {
@@ -315,6 +321,8 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
                 ("no subscription", "`redrive webhook list` has the ids of subscriptions, such as sub_019c5654-…"),
                 ("no delivery", "`redrive webhook deliveries` has the ids of deliveries, such as del_019c5654-…"),
                 ("no workflow", "`redrive workflow list` has the ids of workflows"),
+                ("no definition", "`redrive flow definitions` lists them, and `redrive flow put FILE` adds one"),
+                ("of a flow", "`redrive flow list` has the ids of runs"),
                 ("no schedule", "`redrive cron list` has the names of schedules"),
                 ("no run of a graph", "`redrive graph runs` has the ids of runs"),
                 ("no state", "`redrive graph stuck --older-than AGE` has the ids of states that a runtime has"),
@@ -327,6 +335,7 @@ fn hint(code: &str, message: &str) -> Option<&'static str> {
         }
         "duplicate" => Some("leave out --id, and the server generates one"),
         "conflict" if message.contains("the workflow") => Some("`redrive workflow show ID` shows how far it is"),
+        "conflict" if message.contains("the run ") => Some("`redrive flow show ID` shows how it ended"),
         "conflict" if message.contains("a schedule") => Some("--replace changes the schedule that has the name"),
         "conflict" if message.contains("can be freed") || message.contains("graph stuck") => None,
         "conflict" => Some("`redrive job explain ID` shows the state of the job"),

@@ -19,6 +19,7 @@ mod jobs;
 mod key;
 mod limit;
 mod log;
+mod man;
 mod openapi;
 mod operator;
 mod output;
@@ -86,8 +87,8 @@ enum Command {
     /// Check Exosphere's graphs; list, show and draw their runs; free states that are stuck
     #[command(after_help = graph::EXAMPLES)]
     Graph(graph::Args),
-    /// Check MWL flows, and run them without a server
-    #[command(subcommand)]
+    /// Check, draw and run MWL flows, without a server or on one
+    #[command(subcommand, after_help = flow::EXAMPLES)]
     Flow(flow::Command),
     /// Show what happened lately, and follow what happens
     Events(events::Args),
@@ -96,7 +97,7 @@ enum Command {
     Webhook(webhook::Args),
     /// List workers and what they run; tell them to claim no more jobs, or to end
     Workers(workers::Args),
-    /// Check, back up or compact the folder of a store; copy a store between folders and databases
+    /// Check, back up, restore or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
     /// Make, list, rotate and revoke API keys
     #[command(after_help = key::EXAMPLES)]
@@ -113,6 +114,8 @@ enum Command {
     Openapi(openapi::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
+    /// Write manual pages
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -143,6 +146,7 @@ fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Openapi(args) => openapi::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,7 +38,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     log::start(std::mem::take(&mut config.log));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(config.threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failed::unreachable(format!("cannot start threads: {error}")))?;
-    runtime.block_on(serve(config))
+    let served = runtime.block_on(serve(config));
+    // A backup that is being made is not waited for: what there is of it is removed with the next one.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
@@ -74,7 +77,9 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         azolla: config.azolla,
     };
     let local = match &backend {
-        Backend::Folder { store, .. } => Some(LocalStore::new(Arc::clone(store), config.backups)),
+        Backend::Folder { store, .. } => {
+            Some(LocalStore::new(Arc::clone(store), config.backups).with_schedule(config.backup_schedule))
+        }
         _ => None,
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
@@ -99,6 +104,8 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
         serve_azolla(&server, azolla, stop.clone()),
         server.log_discarded(wait_for(stop.clone())),
         server.deliver_webhooks(wait_for(stop.clone())),
+        server.call_services(wait_for(stop.clone())),
+        server.make_backups(wait_for(stop.clone())),
         drain_inbox(&backend, &server, stop),
     );
     finish.send_replace(true);

@@ -11,6 +11,11 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The time now.
+pub(crate) fn now() -> Moment {
+    Moment::from_micros(now_ms().saturating_mul(1_000))
+}
+
 /// A length of time as people write it: `90s`, `10m`, `1h30m`, or ISO 8601, `PT5M`.
 pub(crate) fn duration(text: &str) -> Result<Span, String> {
     // Go's notation has no days, but users expect them.

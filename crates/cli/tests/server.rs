@@ -4,6 +4,8 @@
 
 mod harness;
 
+#[path = "server/backups.rs"]
+mod backups;
 #[path = "server/commands.rs"]
 mod commands;
 #[path = "server/connections.rs"]
@@ -12,10 +14,14 @@ mod connections;
 mod cron;
 #[path = "server/events.rs"]
 mod events;
+#[path = "server/flow.rs"]
+mod flow;
 #[path = "server/graph.rs"]
 mod graph;
 #[path = "server/guides.rs"]
 mod guides;
+#[path = "server/hostile.rs"]
+mod hostile;
 #[path = "server/http.rs"]
 mod http;
 #[path = "server/key.rs"]

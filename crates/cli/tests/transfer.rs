@@ -13,6 +13,8 @@ mod cluster;
 mod app;
 #[path = "transfer/copy.rs"]
 mod copy;
+#[path = "transfer/dump.rs"]
+mod dump;
 #[path = "transfer/inbox.rs"]
 mod inbox;
 #[path = "transfer/upgrade.rs"]

@@ -1,6 +1,7 @@
 //! A definition as a flow chart.
 
 use crate::model::{Action, Call, Clause, Definition, Entry, Flow, Gather, GatherForm, Middleware, Step, Tail, Target};
+use crate::providers::Provider;
 use crate::template::Template;
 use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::picture::flow::{Card, Chart, Line, Look, Mark, Panel};
@@ -80,10 +81,12 @@ impl Definition {
     }
 
     fn target(&self, call: usize) -> String {
-        match self.calls.get(call).map(|call: &Call| call.target) {
-            Some(Target::Mock) => "mock".to_owned(),
-            Some(Target::Flow(flow)) => self.flows.get(flow).map_or_else(String::new, |flow| flow_name(&flow.path)),
-            None => String::new(),
+        let Some(Call { target, with, .. }) = self.calls.get(call) else { return String::new() };
+        match target {
+            Target::Mock => "mock".to_owned(),
+            Target::Outside(Provider::Job) => format!("job {}", member(with.as_ref(), "type")),
+            Target::Outside(Provider::Http) => format!("http {}", member(with.as_ref(), "url")),
+            Target::Flow(flow) => self.flows.get(*flow).map_or_else(String::new, |flow| flow_name(&flow.path)),
         }
     }
 

@@ -21,6 +21,7 @@ pub mod queues;
 #[cfg(feature = "engine")]
 pub mod runs;
 pub mod time;
+mod trace;
 #[cfg(feature = "engine")]
 pub mod webhooks;
 #[cfg(feature = "engine")]
@@ -34,3 +35,4 @@ pub use invalid::{Invalid, listed};
 pub use jobs::*;
 pub use limits::Limits;
 pub use names::{QUEUE_ALLOWED, is_queue, is_type, queue_word};
+pub use trace::{TRACEPARENT, TRACESTATE, TraceContext};

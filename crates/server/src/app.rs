@@ -8,7 +8,8 @@ use crate::metrics::{Metrics, Sample};
 use crate::ojs::Probe;
 use crate::webhooks::Sender;
 use crate::{
-    ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, ojs, openapi,
+    ApiKeys, AzollaSettings, Hosts, Limits, LocalStore, SecretKeys, WebhookSettings, edge, exosphere, flow, ojs,
+    openapi,
 };
 use axum::{Router, middleware};
 use redrive_engine::{Engine, EngineError, Randomness, SystemRandomness};
@@ -166,7 +167,7 @@ impl Server {
 
 /// All endpoints of all interfaces.
 pub(crate) fn endpoints() -> Endpoints {
-    openapi::add(exosphere::add(ojs::add(Endpoints::new())))
+    openapi::add(flow::add(exosphere::add(ojs::add(Endpoints::new()))))
 }
 
 /// What all requests share.

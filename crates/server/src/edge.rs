@@ -6,6 +6,7 @@ use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
 use crate::exosphere;
+use crate::flow;
 use crate::request::Query;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -24,6 +25,8 @@ const VERSION: HeaderValue = HeaderValue::from_static("1.0");
 const MEDIA: HeaderValue = HeaderValue::from_static("application/openjobspec+json");
 /// The same media type with a parameter, for clients that look for `application/json` in it.
 const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobspec+json; alias=\"application/json\"");
+/// That of flows, which Open Job Spec knows nothing of.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -55,7 +58,11 @@ pub(crate) async fn edge(State(edge): State<Edge>, request: Request, next: Next)
 
 async fn ojs_edge(edge: &Edge, mut request: Request, next: Next, id: HeaderValue) -> Response {
     let app = &*edge.app;
-    let media = if names_version(request.headers()) { MEDIA_ALIAS } else { MEDIA };
+    let media = match names_version(request.headers()) {
+        _ if flow::is_path(request.uri()) => JSON,
+        true => MEDIA_ALIAS,
+        false => MEDIA,
+    };
     let response = match admit(edge, &mut request).await {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),

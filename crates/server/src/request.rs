@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use redrive_ojs::json::{Members, unknown};
 use redrive_ojs::time::parse_rfc3339;
+use redrive_ojs::{TRACEPARENT, TRACESTATE, TraceContext};
 use redrive_policy::{Moment, Problem};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -173,6 +174,28 @@ impl FromRequestParts<Arc<App>> for IdempotencyKey {
             Ok(text) => Err(refused(format!("found a key of {} bytes; allowed are 1 to {most}", text.len()))),
             Err(_) => Err(refused("found bytes that are not UTF-8; allowed is text in UTF-8".to_owned())),
         }
+    }
+}
+
+/// The trace of a request, as its headers say it. What is not valid is none: it keeps no job from being enqueued.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    parent: Option<String>,
+    state: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn context(&self) -> Option<TraceContext<'_>> {
+        TraceContext::read(self.parent.as_deref()?, self.state.as_deref())
+    }
+}
+
+impl FromRequestParts<Arc<App>> for Trace {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Infallible> {
+        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Ok(Self { parent: text(TRACEPARENT), state: text(TRACESTATE) })
     }
 }
 

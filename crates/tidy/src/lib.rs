@@ -1,4 +1,4 @@
-//! Checks on the files of this repository, as ordinary tests: layout, leftover marks, links, numbering and words.
+//! Checks on the files of this repository, as ordinary tests: layout, leftover marks, links, promises and words.
 //!
 //! `cargo test -p redrive-tidy` runs them within seconds. Each finding names the file, the line and the way out.
 
@@ -12,6 +12,8 @@ mod links;
 mod marks;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod promises;
 #[cfg(test)]
 mod repository;
 #[cfg(test)]

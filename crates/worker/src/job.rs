@@ -94,6 +94,15 @@ impl Job {
         }
     }
 
+    /// The trace that the job was enqueued in, by the W3C recommendation: what a handler links its spans to. The second
+    /// value is the `tracestate`, if there is one.
+    #[must_use]
+    pub fn trace(&self) -> Option<(String, Option<String>)> {
+        let meta: serde_json::Map<String, serde_json::Value> = self.member("meta")?;
+        let trace = redrive_ojs::TraceContext::of_meta(&meta)?;
+        Some((trace.parent.to_owned(), trace.state.map(str::to_owned)))
+    }
+
     /// A member of the envelope, such as `meta`, read into a type; `None` if it is absent or has another type.
     #[must_use]
     pub fn member<T: DeserializeOwned>(&self, name: &str) -> Option<T> {

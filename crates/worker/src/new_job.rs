@@ -156,6 +156,17 @@ impl NewJob {
         self
     }
 
+    /// The trace that it belongs to, by the W3C recommendation: `traceparent`, and `tracestate` if any. It goes
+    /// to every attempt ([`Job::trace`](crate::Job::trace)).
+    #[must_use]
+    pub fn trace(self, parent: impl Into<String>, state: Option<String>) -> Self {
+        let traced = self.meta(redrive_ojs::TRACEPARENT, parent.into());
+        match state {
+            Some(state) => traced.meta(redrive_ojs::TRACESTATE, state),
+            None => traced,
+        }
+    }
+
     /// A word to find the job by.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {

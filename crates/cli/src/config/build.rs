@@ -9,7 +9,7 @@ use crate::log;
 use redrive_engine::{Layer, Layers, OperatorCap, PolicyDocument, Settings};
 use redrive_policy::Span;
 use redrive_policy::dialect::Dialect;
-use redrive_server::{ApiKeys, AzollaSettings, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
+use redrive_server::{ApiKeys, AzollaSettings, BackupSchedule, Hosts, Leases, Limits, SecretKeys, WebhookSettings};
 use redrive_store::{Group, Retention, Setting};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,8 +24,10 @@ pub(crate) struct ServerConfig {
     pub(crate) azolla_listen: Option<SocketAddr>,
     pub(crate) azolla: AzollaSettings,
     pub(crate) location: StoreLocation,
-    /// The folder for the backups that callers request.
+    /// The folder for backups.
     pub(crate) backups: Option<PathBuf>,
+    /// Those that the server makes by itself.
+    pub(crate) backup_schedule: Option<BackupSchedule>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
     /// Whether everyone may call, without any key.
@@ -82,6 +84,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let log = from.log();
     let (location, threads) = (from.location(), from.number("threads"));
     let backups = Some(from.text("backups")).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let backup_schedule = from.backup_schedule(backups.is_some(), location.as_ref());
     match (engine, listen, location) {
         (Some(engine), Some(listen), Some(location)) if from.problems.list.is_empty() => Ok(ServerConfig {
             listen,
@@ -89,6 +92,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             azolla,
             location,
             backups,
+            backup_schedule,
             threads,
             keys,
             anyone_may_call,
@@ -220,6 +224,24 @@ impl Reader<'_> {
         }
         let options = redrive_store::postgres::Options::read(&address);
         options.map(Box::new).map(StoreLocation::Postgres).map_err(|message| self.wrong("store", &message)).ok()
+    }
+
+    /// When the server makes backups by itself.
+    fn backup_schedule(&mut self, has_folder: bool, location: Option<&StoreLocation>) -> Option<BackupSchedule> {
+        const KEY: &str = "backup.every";
+        let (every, keep) = (self.span(KEY), self.number("backup.keep"));
+        if every.is_zero() {
+            return None;
+        }
+        if matches!(location, Some(StoreLocation::Postgres(_))) {
+            self.wrong(
+                KEY,
+                "found a schedule for backups of a database; PostgreSQL has its own tools, such as pg_dump",
+            );
+        } else if !has_folder {
+            self.wrong(KEY, "found a schedule without a folder for backups; set backups to one");
+        }
+        Some(BackupSchedule { every, keep })
     }
 
     /// What the file sets for queues, types and keys.

@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Bytes(u64, u64),
     /// A length of time above zero.
     Duration,
+    /// The time between two events; zero if there are none.
+    Interval,
     /// Yes or no.
     Flag,
 }
@@ -93,7 +95,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     ),
     setting!("data", Kind::Named("a folder, which is created if missing"), "redrive-data", "the folder of the store"),
     setting!("store", Kind::Secret, "", "the database, instead of a folder: postgres://user:password@host/database"),
-    setting!("backups", Kind::Text, "", "the folder for backups that callers request; without it there are none"),
+    setting!("backups", Kind::Text, "", "the folder for backups, those of callers and those by schedule"),
+    setting!("backup.every", Kind::Interval, "0", "the time from one backup by schedule to the next; 0 for none"),
+    setting!(
+        "backup.keep",
+        Kind::Count(1, 10_000),
+        "7",
+        "how many backups by schedule are kept; the oldest are deleted"
+    ),
     setting!("api_key", Kind::Secret, "", "an API key for callers; best set in the environment"),
     setting!("api_key_file", Kind::Named("a file"), "", "a file with API keys, one on each line"),
     setting!(
@@ -230,10 +239,9 @@ impl Kind {
                 bytes(text).filter(|number| (least..=most).contains(number)).map(TypedValue::Number)
             }
             Self::Flag => text.parse().ok().map(TypedValue::Flag),
-            Self::Duration => {
-                let span = go_duration(text).or_else(|| Some(iso_duration(text)?.span));
-                span.filter(|span| !span.is_zero()).map(TypedValue::Duration)
-            }
+            Self::Duration => duration(text).filter(|span| !span.is_zero()).map(TypedValue::Duration),
+            Self::Interval if text == "0" => Some(TypedValue::Duration(Span::ZERO)),
+            Self::Interval => duration(text).filter(|span| *span >= SHORTEST_INTERVAL).map(TypedValue::Duration),
         };
         read.ok_or_else(|| self.allowed())
     }
@@ -252,8 +260,16 @@ impl Kind {
             Self::Duration => {
                 "a length of time above zero, such as \"500ms\", \"30s\", \"1h30m\" or \"PT30S\"".to_owned()
             }
+            Self::Interval => "0, or a length of time from one second, such as \"30m\" or \"24h\"".to_owned(),
         }
     }
+}
+
+/// The shortest interval.
+const SHORTEST_INTERVAL: Span = Span::from_secs(1);
+
+fn duration(text: &str) -> Option<Span> {
+    go_duration(text).or_else(|| Some(iso_duration(text)?.span))
 }
 
 fn bytes(text: &str) -> Option<u64> {
@@ -281,6 +297,9 @@ mod tests {
         assert_eq!(Kind::Duration.read("1h30m"), Ok(TypedValue::Duration(Span::from_secs(5_400))));
         assert_eq!(Kind::Duration.read("PT30S"), Ok(TypedValue::Duration(Span::from_secs(30))));
         assert!(Kind::Duration.read("0s").is_err());
+        assert_eq!(Kind::Interval.read("0"), Ok(TypedValue::Duration(Span::ZERO)));
+        assert_eq!(Kind::Interval.read("24h"), Ok(TypedValue::Duration(Span::from_secs(86_400))));
+        assert!(Kind::Interval.read("1ms").is_err() && Kind::Interval.read("daily").is_err());
         assert!(Kind::Count(1, 9).read("-1").is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::unique::UniqueArgs;
 use super::{Named, RetryFile, json_argument};
 use crate::limit::BoundsArgs;
 use crate::{exit::Failed, when};
-use redrive_ojs::{JobDocument, JobOptions, When};
+use redrive_ojs::{JobDocument, JobOptions, TRACEPARENT, TRACESTATE, TraceContext, When};
 use redrive_policy::Span;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value};
@@ -46,7 +46,8 @@ impl EnvelopeArgs {
         let args = args.collect::<Result<Vec<Value>, Failed>>()?;
         let args = to_raw_value(&args).map_err(unwritable)?;
         let options = JobOptions { idempotency_key: named.idempotency_key, ..self.job_options()? };
-        let document = JobDocument { kind: named.kind, args: &args, id: named.id, meta: None, options };
+        let meta = trace();
+        let document = JobDocument { kind: named.kind, args: &args, id: named.id, meta: meta.as_ref(), options };
         serde_json::to_value(document).map_err(unwritable)
     }
 
@@ -92,4 +93,15 @@ impl EnvelopeArgs {
 
 fn unwritable(error: serde_json::Error) -> Failed {
     Failed::invalid(format!("the job cannot be written as JSON: {error}"))
+}
+
+/// The trace that this command runs in, as its environment says it: that of the job, for a command of `redrive work`.
+fn trace() -> Option<Map<String, Value>> {
+    let variable = |name: &str| std::env::var(name.to_uppercase()).ok();
+    let (parent, state) = (variable(TRACEPARENT)?, variable(TRACESTATE));
+    let trace = TraceContext::read(&parent, state.as_deref())?;
+    let mut meta = Map::new();
+    meta.insert(TRACEPARENT.to_owned(), trace.parent.into());
+    meta.extend(trace.state.map(|state| (TRACESTATE.to_owned(), state.into())));
+    Some(meta)
 }

@@ -1,9 +1,10 @@
 //! `redrive flow run`: a flow in this process, without a server.
 
 use super::definition;
+use super::result::shown;
 use crate::exit::Failed;
 use crate::{input, output};
-use redrive_flow::{Definition, Effect, Failure, Message, Outcome, Start, State, TRANSITIONS};
+use redrive_flow::{Definition, Effect, Message, Outcome, Start, State, TRANSITIONS};
 use redrive_policy::{Ambient, Entropy, Moment, Seeded};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -42,6 +43,11 @@ The exit code is 0 if the flow has ended, with whatever Result.";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     let definition = definition(&args.definition, args.json)?;
+    if let Some(provider) = definition.providers().next() {
+        let message = "the definition calls this provider, which needs a server; put it there and start a run, or call the \
+                       mock provider";
+        return Err(Failed::invalid(format!("{}: {message}", provider.uri())));
+    }
     let document = |path: &Option<PathBuf>| match path {
         Some(path) => input::read(path, None).map_err(Failed::from).map(Some),
         None => Ok(None),
@@ -56,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     if args.json {
         return output::json_line(&result.to_value());
     }
-    output::text(&shown(&result))
+    output::text(&shown(&result.to_value()))
 }
 
 /// The wall clock, or one that jumps.
@@ -112,29 +118,9 @@ fn to_the_end(
         match effects.into_iter().next() {
             Some(Effect::Finish(result)) => return Ok(result),
             Some(Effect::Timer(at)) => clock.wait_until(at),
-            None => return Err("the flow waits for nothing, and has not ended".to_owned()),
-        }
-    }
-}
-
-fn shown(result: &Outcome) -> String {
-    match result {
-        Outcome::Success(value) => format!("success\n{value:#}\n"),
-        Outcome::Failure(failure) => {
-            let mut text = String::new();
-            let mut link = Some(failure);
-            let mut lead = "";
-            while let Some(Failure { kind, code, message, details, previous, .. }) = link {
-                text.push_str(&format!("{lead}{kind} {code}"));
-                text.push_str(&message.as_ref().map_or_else(String::new, |message| format!(": {message}")));
-                text.push('\n');
-                text.push_str(
-                    &details.as_ref().map_or_else(String::new, |details| format!("    details: {details}\n")),
-                );
-                link = previous.as_deref();
-                lead = "  after ";
+            Some(Effect::Dispatch(_) | Effect::Withdraw(_)) | None => {
+                return Err("the flow waits for nothing, and has not ended".to_owned());
             }
-            text
         }
     }
 }

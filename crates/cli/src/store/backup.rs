@@ -1,9 +1,10 @@
 //! `redrive store backup`: a copy of a store, made here or by the server that runs it.
 
-use super::location::folder;
+use super::location::{folder, full_name};
 use super::{print_findings, with_progress_bar};
 use crate::client::{Send, ServerArgs};
-use crate::{exit::Failed, output};
+use crate::{exit::Failed, output, when};
+use redrive_server::BackupLabel;
 use redrive_store::embedded;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -37,8 +38,8 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 The server may run meanwhile, and continues to accept writes. The copy has everything that was
-acknowledged when the command started, and is verified from end to end. To restore, replace the
-folder by the copy.
+acknowledged when the command started, and is verified from end to end. `redrive store restore`
+restores it. A server with the settings backups and backup.every makes backups by itself.
 
 Examples:
   redrive store backup ./redrive-data /backup/redrive-2026-03-01
@@ -48,7 +49,13 @@ Examples:
 pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     if let (Some(dir), Some(to)) = (&args.dir, &args.to) {
         let (dir, to) = (folder(dir)?, folder(to)?);
+        let label = BackupLabel { taken_at: when::now(), store: full_name(dir), scheduled: None };
         let findings = with_progress_bar("copying", |progress| embedded::backup(dir, to, progress))?;
+        if findings.is_sound() {
+            label.write(to).map_err(|error| {
+                Failed::unreachable(format!("the copy in {} is complete, but has no label: {error}", to.display()))
+            })?;
+        }
         return print_findings(to, &findings, json);
     }
     let Some(server) = &args.server else { return Err(Failed::usage("name the folders DIR and TO, or --server URL")) };

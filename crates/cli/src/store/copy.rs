@@ -49,9 +49,14 @@ pub(super) fn run(args: &Args, json: bool) -> Result<(), Failed> {
     output::text(&in_text(&from, &to, &copied))
 }
 
-async fn copy_with_progress_bar(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
+/// A progress bar that counts jobs.
+pub(super) fn bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {bar:40} {human_pos}/{human_len} jobs {eta} left");
-    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+async fn copy_with_progress_bar(from: &StoreLocation, to: &StoreLocation) -> Result<Copied, CopyError> {
+    let bar = bar();
     bar.set_message("opening");
     let mut from = source(from).await?;
     let to = target(to).await?;
@@ -83,9 +88,17 @@ async fn target(location: &StoreLocation) -> Result<Box<dyn Target>, CopyError> 
 }
 
 fn to_json(copied: &Copied, seconds: f64) -> Value {
+    let mut report = counts(copied);
+    report["verified"] = true.into();
+    report["left_behind"] = copied.left_behind.into();
+    report["seconds"] = ((seconds * 1_000.0).round() / 1_000.0).into();
+    report
+}
+
+/// How much there is of everything.
+pub(super) fn counts(copied: &Copied) -> Value {
     let jobs = State::ALL.iter().zip(copied.jobs).map(|(state, count)| (state.name().to_owned(), count.into()));
     json!({
-        "verified": true,
         "total": copied.total(),
         "jobs": jobs.collect::<Map<String, Value>>(),
         "dead_letters": copied.dead,
@@ -96,16 +109,27 @@ fn to_json(copied: &Copied, seconds: f64) -> Value {
         "runs": copied.runs,
         "messages": copied.messages,
         "limits": copied.limits,
-        "left_behind": copied.left_behind,
-        "seconds": (seconds * 1_000.0).round() / 1_000.0,
     })
 }
 
 fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String {
+    let mut text = format!("{from} is now in {to}\n{}", summary(copied));
+    if copied.left_behind > 0 {
+        text.push_str(&format!(
+            "  NOT copied: {} inbox entries that applications added meanwhile; start a server there to drain them\n",
+            copied.left_behind
+        ));
+    }
+    text.push_str("both were read again and are identical\n");
+    text
+}
+
+/// The same for people, in indented lines.
+pub(super) fn summary(copied: &Copied) -> String {
     let states = State::ALL.iter().zip(copied.jobs).filter(|(_, count)| *count > 0);
     let states: Vec<String> = states.map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
-    let mut text = format!("{from} is now in {to}\n");
+    let mut text = String::new();
     let mut push = |line: String| text.push_str(&format!("  {line}\n"));
     push(format!("{} jobs in {} queues, {} of them paused{states}", copied.total(), copied.queues, copied.paused));
     push(format!(
@@ -118,12 +142,5 @@ fn in_text(from: &StoreLocation, to: &StoreLocation, copied: &Copied) -> String 
     if copied.limits > 0 {
         push(format!("{} limits", copied.limits));
     }
-    if copied.left_behind > 0 {
-        push(format!(
-            "NOT copied: {} inbox entries that applications added meanwhile; start a server there to drain them",
-            copied.left_behind
-        ));
-    }
-    text.push_str("both were read again and are identical\n");
     text
 }

@@ -47,9 +47,14 @@ pub(super) fn folder(dir: &Path) -> Result<&Path, Failed> {
         None => Ok(dir),
         Some((scheme, _)) => Err(Failed::usage(format!(
             "found an address ({scheme}://…); allowed is the folder of a store. PostgreSQL has its own tools for this: \
-             pg_dump for a backup, autovacuum for space; `redrive store copy` moves a store into a folder"
+             pg_dump and pg_restore for backups, autovacuum for space; `redrive store copy` moves a store into a folder"
         ))),
     }
+}
+
+/// The full name of a folder, where the system tells it.
+pub(super) fn full_name(dir: &Path) -> PathBuf {
+    std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned())
 }
 
 /// For people, without passwords.

@@ -2,9 +2,11 @@
 
 mod aside;
 mod backup;
+mod check;
 mod copy;
 mod inbox;
 mod location;
+mod restore;
 mod unreadable;
 
 use crate::{exit::Failed, output};
@@ -30,9 +32,11 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Verify every checksum and every job, without changes
-    Check(Folder),
+    Check(check::Args),
     /// Copy the store into an empty folder, and verify the copy
     Backup(backup::Args),
+    /// Make a store from a backup, and verify it
+    Restore(restore::Args),
     /// Replace the log by a snapshot of its current contents
     Compact(Folder),
     /// Copy a whole store, between folders and databases, and verify the copy
@@ -57,17 +61,15 @@ Examples:
   redrive store check ./redrive-data
   redrive store backup ./redrive-data /backup/redrive-2026-03-01
   redrive store backup --server http://127.0.0.1:8080 --name nightly
+  redrive store restore /backup/redrive-2026-03-01 ./redrive-data
   redrive store compact ./redrive-data
   redrive store copy ./redrive-data postgres://redrive@localhost/app";
 
 pub(crate) fn run(args: &Args) -> Result<(), Failed> {
     match &args.command {
-        Command::Check(Folder { dir }) => {
-            let dir = folder(dir)?;
-            let findings = with_progress_bar("checking", |progress| embedded::check(dir, progress))?;
-            print_findings(dir, &findings, args.json)
-        }
+        Command::Check(check) => check::run(check, args.json),
         Command::Backup(backup) => backup::run(backup, args.json),
+        Command::Restore(restore) => restore::run(restore, args.json),
         Command::Compact(Folder { dir }) => compact(folder(dir)?, args.json),
         Command::Copy(copy) => copy::run(copy, args.json),
         Command::Inbox(inbox) => inbox::run(inbox, args.json),

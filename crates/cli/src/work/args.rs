@@ -87,7 +87,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 The command also gets the job in its environment: REDRIVE_JOB_ID, REDRIVE_JOB_TYPE, \
-REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS.
+REDRIVE_JOB_QUEUE, REDRIVE_JOB_ATTEMPT, REDRIVE_JOB_MAX_ATTEMPTS; \
+and TRACEPARENT and TRACESTATE if it was enqueued in a trace.
 
 Exit codes of the command: 0 done, 75 temporary failure (retry), 65 permanent failure (dead letter), \
 126 and 127 the \

@@ -124,6 +124,10 @@ impl Task {
             ("REDRIVE_JOB_ATTEMPT", job.attempt().to_string()),
         ];
         environment.extend(job.max_attempts().map(|most| ("REDRIVE_JOB_MAX_ATTEMPTS", most.to_string())));
+        if let Some((parent, state)) = job.trace() {
+            environment.push(("TRACEPARENT", parent));
+            environment.extend(state.map(|state| ("TRACESTATE", state)));
+        }
         let mut why = None;
         let stop = async { why = Some(context.cancellation().await) };
         let arguments = self.azolla.as_ref().map(|(binary, workers)| workers.arguments(binary, job));

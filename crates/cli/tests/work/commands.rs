@@ -60,6 +60,24 @@ fn a_command_sees_its_job_and_its_output_is_the_result() {
 }
 
 #[test]
+fn a_command_runs_in_the_trace_of_its_job_and_so_does_what_it_enqueues() {
+    let folder = Folder::new("work-trace");
+    let server = Server::start(&folder.at("data"));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let meta = json!({ "traceparent": parent, "tracestate": "redrive=1" });
+    let first = server.enqueue(json!({ "type": "first", "args": [], "meta": meta }));
+    let redrive = env!("CARGO_BIN_EXE_redrive");
+    let enqueues = format!("test $REDRIVE_JOB_TYPE = second || {redrive} enqueue second >&2");
+    worked(&server, &["--exec", &format!("{enqueues}; echo \"$TRACEPARENT $TRACESTATE\"")]);
+    let jobs = server.ask("GET", "/ojs/v1/admin/jobs?type=second", Value::Null);
+    let second = jobs["items"][0]["id"].as_str().expect("the second job");
+    for id in [&*first, second] {
+        let job = server.job(id);
+        assert_eq!((&job["meta"], &job["result"]), (&meta, &json!(format!("{parent} redrive=1"))), "{job}");
+    }
+}
+
+#[test]
 fn the_last_line_on_standard_error_names_the_error_and_its_delay() {
     let folder = Folder::new("work-line");
     let server = Server::start(&folder.at("data"));

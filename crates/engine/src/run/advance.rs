@@ -116,7 +116,7 @@ impl Engine {
             }
             match answer {
                 Ok(advanced) => {
-                    self.runs.note_interest(&advanced.run);
+                    self.runs.note_step(&advanced.run);
                     if let Some(observer) = self.observer.get() {
                         let due = pending.run.timer.filter(|timer| *timer <= now);
                         observer.advanced(&pending.run.program, due.map(|timer| now.since(timer)));

@@ -22,7 +22,7 @@ use redrive_store::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// A program: what runs of its kind do.
 pub trait Program: Send + Sync {
@@ -204,6 +204,8 @@ pub(crate) struct Runs {
     listeners: Mutex<BTreeMap<RunId, Arc<Interest>>>,
     told: Mutex<BTreeSet<RunId>>,
     woken: Notify,
+    /// Changes whenever the step of a run was written here.
+    advanced: watch::Sender<u64>,
     /// Other nodes have left something for runs to do.
     pub(crate) elsewhere: Notify,
     /// Held while runs that got messages are advanced. All that get some meanwhile are advanced together afterwards.
@@ -235,7 +237,10 @@ impl Runs {
     }
 
     /// A step of a run was written.
-    fn note_interest(&self, run: &Run) {
+    fn note_step(&self, run: &Run) {
+        if self.advanced.receiver_count() > 0 {
+            self.advanced.send_modify(|steps| *steps += 1);
+        }
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         match &run.interest {
             Some(interest) => listeners.insert(run.id, Arc::clone(interest)),
@@ -319,6 +324,12 @@ impl Engine {
         signalled.map_err(|refusal| EngineError::RefusedRun(id, refusal))?;
         self.advance_only(vec![id]).await?;
         self.run(id).await
+    }
+
+    /// Changes whenever a run advances on this node. To miss nothing, subscribe first, and then look.
+    #[must_use]
+    pub fn watch_runs(&self) -> watch::Receiver<u64> {
+        self.runs.advanced.subscribe()
     }
 
     /// One run.

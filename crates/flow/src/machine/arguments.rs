@@ -65,7 +65,7 @@ pub(super) fn nothing(with: &Value) -> Result<(), Failure> {
     only(with, &[]).map(|_| ())
 }
 
-fn only<'w>(with: &'w Value, allowed: &[&str]) -> Result<&'w Map<String, Value>, Failure> {
+pub(super) fn only<'w>(with: &'w Value, allowed: &[&str]) -> Result<&'w Map<String, Value>, Failure> {
     let Value::Object(members) = with else {
         return Err(invalid("", format!("arguments are an object, not {}", brief(with)), with));
     };

@@ -3,16 +3,16 @@
 use super::Machine;
 use super::arguments;
 use super::scope::{Site, invalid};
-use super::state::{CallRecord, Control, FrameRecord, Record, Slot, Task, Vars, Window};
+use super::state::{CallRecord, Control, FrameRecord, Record, Slot, Task, TaskId, Vars, Window};
 use crate::model::Target;
 use crate::result::{Failure, Outcome};
 use serde_json::{Value, json};
 
 impl Machine<'_> {
-    pub(super) fn start_call(&mut self, task: &mut Task) -> Option<()> {
+    pub(super) fn start_call(&mut self, id: TaskId, task: &mut Task) -> Option<()> {
         let Some(Record::Call(mut call)) = task.stack.pop() else { return None };
         call.entered_at = self.now;
-        match self.dispatch(task, &mut call) {
+        match self.dispatch(id, task, &mut call) {
             Ok((frame, control)) => {
                 task.stack.push(Record::Call(call));
                 task.stack.extend(frame.map(Record::Frame));
@@ -30,8 +30,14 @@ impl Machine<'_> {
         Some(())
     }
 
-    fn dispatch(&self, task: &Task, call: &mut CallRecord) -> Result<(Option<FrameRecord>, Control), Failure> {
-        let spec = &self.definition.calls[call.call];
+    fn dispatch(
+        &mut self,
+        id: TaskId,
+        task: &Task,
+        call: &mut CallRecord,
+    ) -> Result<(Option<FrameRecord>, Control), Failure> {
+        let definition = self.definition;
+        let spec = &definition.calls[call.call];
         let input = self.shaped(task, Site::Call(call), spec.input.as_ref(), &call.input)?;
         let with = self.shaped(task, Site::Call(call), spec.with.as_ref(), &json!({}))?;
         if !with.is_object() {
@@ -48,6 +54,11 @@ impl Machine<'_> {
                 }
                 call.answer = Some(answer);
                 Ok((None, Control::Until(self.now.after(delay))))
+            }
+            Target::Outside(provider) => {
+                self.send(id, call, provider, &with)?;
+                self.note_dispatched(task, call, provider);
+                Ok((None, Control::Outside))
             }
             Target::Flow(flow) => {
                 let (vars, arguments) = (Vars::new(), Some(with));

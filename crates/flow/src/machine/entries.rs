@@ -64,6 +64,7 @@ impl<'d> Machine<'d> {
         let delivered = self.shaped(task, site, phase.shape.as_ref(), &input)?;
         self.assign(task, site, phase)?;
         let vars = task.frame().map(|frame| frame.vars.clone()).unwrap_or_default();
+        self.note_retry_entered(task);
         let entry = task.entry_mut().ok_or_else(damaged)?;
         entry.established = true;
         entry.delivered = delivered.clone();
@@ -92,6 +93,7 @@ impl<'d> Machine<'d> {
     pub(super) fn on_success(&mut self, task: &mut Task, value: Value) -> Option<()> {
         let spec = self.entry_of(task)?;
         let outcome = Outcome::Success(value);
+        self.note_attempt_succeeded(task);
         match self.succeed(task, spec, &outcome) {
             Ok((carried, true)) => {
                 let entry = task.entry_mut()?;
@@ -99,6 +101,7 @@ impl<'d> Machine<'d> {
                 if let Own::Loop { iteration, .. } = &mut entry.own {
                     *iteration += 1;
                 }
+                self.note_loop_again(task);
                 task.control = Control::Start;
                 Some(())
             }
@@ -171,6 +174,7 @@ impl<'d> Machine<'d> {
             Err(fault) => return self.leave_entry(task, superseded(fault, outcome), unwinding),
         };
         if gate && finally {
+            self.note_cleanup_started(task);
             task.stack.push(Record::Cleanup(CleanupRecord { result: outcome, entered_at: now, unwinding }));
             task.control = Control::Start;
             return Some(());
@@ -199,6 +203,7 @@ impl<'d> Machine<'d> {
     }
 
     fn leave_entry(&mut self, task: &mut Task, outcome: Outcome, unwinding: Option<Owner>) -> Option<()> {
+        self.note_retry_ended(task, unwinding.is_some(), &outcome);
         task.stack.pop();
         task.control = match (outcome, unwinding) {
             (Outcome::Failure(failure), Some(owner)) => Control::Unwind { failure, owner },
@@ -221,6 +226,7 @@ impl<'d> Machine<'d> {
     pub(super) fn end_cleanup(&mut self, task: &mut Task, cleanup: Outcome) -> Option<()> {
         let Some(Record::Cleanup(record)) = task.stack.pop() else { return None };
         let CleanupRecord { result, entered_at, unwinding } = record;
+        self.note_cleanup_ended(task, &cleanup);
         match cleanup {
             Outcome::Success(_) => self.end_always(task, result, entered_at, unwinding),
             Outcome::Failure(failure) => self.leave_entry(task, superseded(failure, result), unwinding),

@@ -71,12 +71,12 @@ impl Machine<'_> {
                 input,
                 established: false,
                 delivered: Value::Null,
-                own: own(&self.definition.entries.get(*entry)?.kind, self.now),
+                own: own(&self.definition.entries.get(*entry)?.kind, &mut self.state.next_retry, self.now),
             }),
             (None, Some(call)) => Record::Call(call_record(call, input, None, self.now)),
             (None, None) => {
                 let entrypoint = self.definition.flows.get(task.frame()?.flow)?.entrypoint;
-                Record::Graph(self.graph_record(entrypoint, input))
+                Record::Graph(self.graph_record(task, entrypoint, input))
             }
         };
         task.stack.push(record);
@@ -85,17 +85,19 @@ impl Machine<'_> {
     }
 
     /// A new execution of a step.
-    pub(super) fn graph_record(&mut self, step: usize, input: Value) -> GraphRecord {
+    pub(super) fn graph_record(&mut self, task: &Task, step: usize, input: Value) -> GraphRecord {
         let id = self.state.next_step;
         self.state.next_step += 1;
+        self.note_step_started(task, step, id);
         let entered_at = self.now;
         GraphRecord { step, id, input, entered_at, exited_at: None, result: None, results: None, dispatches: None }
     }
 }
 
-fn own(kind: &Middleware, now: Moment) -> Own {
+fn own(kind: &Middleware, next_retry: &mut u64, now: Moment) -> Own {
     match kind {
         Middleware::Retry => Own::Retry(Box::new(Retry {
+            number: std::mem::replace(next_retry, *next_retry + 1),
             policies: None,
             history: History::new(now),
             attempt: 1,
@@ -116,6 +118,7 @@ pub(super) fn call_record(call: CallId, input: Value, index: Option<usize>, now:
         dispatched_at: None,
         accepted_at: None,
         delivered: Value::Null,
+        outside: None,
         answer: None,
         window: Window::Provider { metadata: json!({}) },
     }

@@ -9,32 +9,43 @@ mod calls;
 mod entries;
 mod frames;
 mod gather;
+mod notes;
+mod outside;
+mod positions;
 mod retry;
 mod scope;
 mod state;
 mod steps;
+mod trace;
 mod unwind;
 
 use crate::model::Definition;
 use crate::result::{Failure, Outcome};
+pub use notes::{Brief, Decided, Decision, Note, Notes, What};
+pub use outside::{Answer, Dispatch, Provider};
+pub use positions::{Position, Waits};
 use redrive_policy::{Draw, Moment};
 use serde_json::Value;
 pub use state::State;
 use state::{Control, FrameRecord, Record, Task, TaskId, VERSION, Vars};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+pub use trace::Traced;
 
 /// How many transitions one step makes at most, unless the caller says otherwise. A flow that has more to do asks for
 /// the next step at once.
 pub const TRANSITIONS: usize = 100_000;
 
 /// Why the machine is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// The flow was started, or the time of its timer has come.
     Continue,
     /// The flow is to be cancelled: cleanups run, and nothing else.
     Cancel,
+    /// A call that was dispatched has its Result. It counts as accepted, whatever deadline has passed meanwhile. An
+    /// answer that the flow does not wait for any more changes nothing.
+    Answer(Box<Answer>),
 }
 
 /// What happens besides the new state.
@@ -42,6 +53,10 @@ pub enum Message {
 pub enum Effect {
     /// The flow waits until this moment, when it is to be called again. There is no other timer.
     Timer(Moment),
+    /// A call leaves the machine. The state that goes with this effect has to be stored before that.
+    Dispatch(Box<Dispatch>),
+    /// The Result of this call is not wanted any more.
+    Withdraw(u64),
     /// The flow has ended.
     Finish(Outcome),
 }
@@ -116,6 +131,9 @@ impl Definition {
             tasks: BTreeMap::from([(0, root)]),
             next_task: 1,
             next_step: 0,
+            next_call: 0,
+            next_retry: 1,
+            outside: BTreeMap::new(),
             result: None,
         })
     }
@@ -132,6 +150,18 @@ impl Definition {
         draw: Draw,
         transitions: usize,
     ) -> Result<(State, Vec<Effect>), StateError> {
+        let traced = self.advance(state, message, now, (Draws::Of(draw), Notes::off()), transitions)?;
+        Ok((traced.state, traced.effects))
+    }
+
+    fn advance(
+        &self,
+        state: State,
+        message: Message,
+        now: Moment,
+        (draws, notes): (Draws, Notes),
+        transitions: usize,
+    ) -> Result<Traced, StateError> {
         if state.version != VERSION {
             return Err(StateError::Version(state.version));
         }
@@ -139,13 +169,19 @@ impl Definition {
             return Err(StateError::OtherDefinition);
         }
         let ready = state.tasks.iter().filter(|(_, task)| task.is_ready()).map(|(id, _)| *id).collect();
-        let mut machine = Machine { definition: self, state, now, draw, drawn: 0, ready };
-        if message == Message::Cancel {
-            machine.interrupt(0, Failure::new("cancellation", "System.Cancelled"), state::Owner::Outside);
+        let mut machine = Machine { definition: self, state, now, draws, drawn: 0, ready, outgoing: Vec::new(), notes };
+        match message {
+            // A task that had not finished its last step is interrupted where its time is over by now.
+            Message::Continue => machine.fire_overdue(),
+            Message::Cancel => {
+                machine.fire_overdue();
+                machine.interrupt(0, Failure::new("cancellation", "System.Cancelled"), state::Owner::Outside);
+            }
+            Message::Answer(answer) => machine.accept(*answer)?,
         }
         machine.run(transitions)?;
         let effects = machine.effects();
-        Ok((machine.state, effects))
+        Ok(Traced { state: machine.state, effects, notes: machine.notes })
     }
 }
 
@@ -162,17 +198,27 @@ struct Machine<'d> {
     definition: &'d Definition,
     state: State,
     now: Moment,
-    draw: Draw,
+    draws: Draws,
     /// How many random numbers were drawn in this step.
     drawn: u64,
     /// Tasks that can go on.
     ready: BTreeSet<TaskId>,
+    /// Calls that leave, and calls whose Results are not wanted any more.
+    outgoing: Vec<Effect>,
+    notes: Notes,
+}
+
+/// Where the random numbers of a step come from.
+#[derive(Clone, Copy, Debug)]
+enum Draws {
+    /// The first is this one, and the others follow from it.
+    Of(Draw),
+    /// Each gap of the run has its own, in however many steps the run goes on.
+    OfRun(u64),
 }
 
 impl Machine<'_> {
     fn run(&mut self, transitions: usize) -> Result<(), StateError> {
-        // A task that had not finished its last step is interrupted where its time is over by now.
-        self.fire_overdue();
         for _ in 0..transitions {
             if self.state.result.is_some() {
                 return Ok(());
@@ -186,14 +232,15 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn effects(&self) -> Vec<Effect> {
-        if let Some(result) = &self.state.result {
-            return vec![Effect::Finish(result.clone())];
-        }
-        if !self.ready.is_empty() {
-            return vec![Effect::Timer(self.now)];
-        }
-        self.next_moment().map(Effect::Timer).into_iter().collect()
+    fn effects(&mut self) -> Vec<Effect> {
+        let mut effects = std::mem::take(&mut self.outgoing);
+        let next = match &self.state.result {
+            Some(result) => Some(Effect::Finish(result.clone())),
+            None if !self.ready.is_empty() => Some(Effect::Timer(self.now)),
+            None => self.next_moment().map(Effect::Timer),
+        };
+        effects.extend(next);
+        effects
     }
 
     fn transition(&mut self, id: TaskId) -> Result<(), StateError> {
@@ -203,7 +250,7 @@ impl Machine<'_> {
             Control::Start => self.start(id, &mut task),
             Control::Rise(outcome) => self.rise(&mut task, outcome),
             Control::Unwind { failure, owner } => self.unwind(&mut task, failure, owner),
-            Control::Until(_) | Control::Children => None,
+            Control::Until(_) | Control::Children | Control::Outside => None,
         };
         done.ok_or(StateError::Damaged)?;
         self.put_back(id, task);
@@ -220,7 +267,10 @@ impl Machine<'_> {
             };
             match task.parent {
                 Some((parent, index)) => self.deliver(parent, index, state::Slot::Ended(outcome)),
-                None => self.state.result = Some(outcome),
+                None => {
+                    self.notes.ended(self.now, &outcome);
+                    self.state.result = Some(outcome);
+                }
             }
             return;
         }
@@ -241,11 +291,12 @@ impl Machine<'_> {
             Record::Frame(_) => self.start_frame(task),
             Record::Entry(entry) if entry.established => {
                 let (place, index, value) = (entry.place, entry.index + 1, entry.delivered.clone());
+                self.note_attempt(task);
                 self.descend(task, place, index, value)
             }
             Record::Entry(_) => self.on_entry(task),
             Record::Graph(_) => self.start_step(id, task),
-            Record::Call(_) => self.start_call(task),
+            Record::Call(_) => self.start_call(id, task),
             Record::Gather(_) => self.advance_gather(id, task),
             Record::Cleanup(_) => self.start_cleanup(task),
         }
@@ -266,13 +317,15 @@ impl Machine<'_> {
         }
     }
 
-    /// A random number of this step: the first is the one that was given, the others follow from it.
-    fn next_draw(&mut self) -> Draw {
+    /// The random number of a gap.
+    fn next_draw(&mut self, retry: u64, attempt: u32) -> Draw {
         self.drawn += 1;
-        if self.drawn == 1 {
-            return self.draw;
-        }
-        let mut bits = self.draw.value().to_bits() ^ self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (seed, number) = match self.draws {
+            Draws::Of(draw) if self.drawn == 1 => return draw,
+            Draws::Of(draw) => (draw.value().to_bits(), self.drawn),
+            Draws::OfRun(seed) => (seed, retry << 32 | u64::from(attempt)),
+        };
+        let mut bits = seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         Draw::from_bits(bits ^ (bits >> 31))

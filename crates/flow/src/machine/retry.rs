@@ -3,6 +3,7 @@
 
 use super::Machine;
 use super::arguments;
+use super::notes::Decision as Noted;
 use super::scope::Site;
 use super::state::{Control, Own, Task};
 use crate::model::{Entry, Middleware};
@@ -40,6 +41,7 @@ impl Machine<'_> {
         let site = Site::Phase { entered_at: self.now, result: Some(&rising) };
         let fault = |fault: Failure| Box::new((fault, failure.clone()));
         if !self.gate(task, site, &spec.on_failure).map_err(fault)? {
+            self.note_gated(task, failure);
             return Ok(Decision::Passes);
         }
         let with = self.with(task, site, &spec.on_failure).map_err(fault)?;
@@ -50,13 +52,21 @@ impl Machine<'_> {
         let delay = arguments::delay(&with).map_err(fault)?;
         let Some(verdict) = self.verdict(task, failure, delay).map_err(fault)? else { return Ok(Decision::Passes) };
         match (verdict.outcome, verdict.rule) {
-            (Decided::Retry { delay, .. }, _) => {
+            (Decided::Retry { delay, origin }, _) => {
                 // The carry is evaluated before the variables are restored, and applied after it.
                 let carry = self.values(task, site, &spec.on_failure.assign).map_err(fault)?;
+                let next_at = self.now.after(delay);
+                self.note_verdict(task, failure, &verdict, Noted::Retry { delay, origin, next_at });
                 Ok(Decision::Consumed(self.reenter(task, &verdict, carry, delay)))
             }
-            (Decided::Stop { .. }, Some(rule)) => Ok(Decision::Exhausted(exhausted(task, rule, failure))),
-            (Decided::Stop { .. }, None) => Ok(Decision::Passes),
+            (Decided::Stop { .. }, Some(rule)) => {
+                self.note_verdict(task, failure, &verdict, Noted::Exhausted);
+                Ok(Decision::Exhausted(exhausted(task, rule, failure)))
+            }
+            (Decided::Stop { .. }, None) => {
+                self.note_verdict(task, failure, &verdict, Noted::Passed);
+                Ok(Decision::Passes)
+            }
         }
     }
 
@@ -66,7 +76,7 @@ impl Machine<'_> {
         let Some(captured) = &retry.policies else { return Ok(None) };
         let policy = arguments::policies(captured)?;
         let facts = redrive_policy::Failure { delay, ..facts(failure) };
-        let draw = self.next_draw();
+        let draw = self.next_draw(retry.number, retry.attempt);
         Ok(Some(decide(&policy, &retry.history, &facts, self.now, draw)))
     }
 

@@ -4,7 +4,7 @@ use super::Machine;
 use super::state::{CallRecord, CleanupRecord, EntryRecord, FrameRecord, GraphRecord, Own, Record, Task, Window};
 use crate::cel::time::shown_moment;
 use crate::cel::{Fault, Roots, Val};
-use crate::model::Assign;
+use crate::model::{Assign, FlowId, StepId};
 use crate::result::{Failure, Outcome};
 use crate::template::Template;
 use redrive_policy::Moment;
@@ -107,6 +107,12 @@ impl Machine<'_> {
             }
             task = self.state.tasks.get(&task.parent?.0)?;
         }
+    }
+
+    /// In which flow a task is, and at which step of it.
+    pub(super) fn whereabouts(&self, task: &Task) -> (FlowId, Option<StepId>) {
+        let around = self.around(task);
+        around.map_or((0, None), |around| (around.frame.flow, around.graph.map(|graph| graph.step)))
     }
 
     fn roots<'a>(&'a self, task: &'a Task, site: Site<'a>, mentions: &dyn Fn(&str) -> bool) -> Roots<'a> {

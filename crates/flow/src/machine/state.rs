@@ -26,6 +26,12 @@ pub struct State {
     pub(crate) next_task: TaskId,
     /// Numbers the executions of steps.
     pub(crate) next_step: u64,
+    /// Numbers the calls that leave the machine.
+    pub(crate) next_call: u64,
+    /// Numbers the Retry entries that were entered, from 1.
+    pub(crate) next_retry: u64,
+    /// The tasks that wait for the Results of such calls.
+    pub(crate) outside: BTreeMap<u64, TaskId>,
     pub(crate) result: Option<Outcome>,
 }
 
@@ -54,6 +60,8 @@ pub(crate) enum Control {
     Until(Moment),
     /// It waits for the dispatches of its Gather.
     Children,
+    /// It waits for the Result of a call that has left the machine.
+    Outside,
 }
 
 /// Who interrupts.
@@ -135,6 +143,8 @@ pub(crate) enum Own {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Retry {
+    /// Its number among those of the run.
+    pub(crate) number: u64,
     /// What was captured at the first entry; absent where the entry is gated off.
     pub(crate) policies: Option<Value>,
     pub(crate) history: History,
@@ -156,6 +166,8 @@ pub(crate) struct CallRecord {
     pub(crate) accepted_at: Option<Moment>,
     /// What the target got.
     pub(crate) delivered: Value,
+    /// Its number, where it has left the machine.
+    pub(crate) outside: Option<u64>,
     /// What the mock provider answers after its delay.
     pub(crate) answer: Option<Outcome>,
     pub(crate) window: Window,

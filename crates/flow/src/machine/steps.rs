@@ -51,6 +51,7 @@ impl<'d> Machine<'d> {
             Action::Return { value } => match self.shaped(task, Site::Step, value.as_ref(), &input) {
                 Ok(value) => {
                     task.frame_mut()?.failure = None;
+                    self.note_step_ended(task, None);
                     task.stack.pop();
                     task.control = Control::Rise(Outcome::Success(value));
                     Some(())
@@ -85,13 +86,14 @@ impl<'d> Machine<'d> {
     fn go_on(&mut self, task: &mut Task, next: usize) -> Option<()> {
         task.frame_mut()?.failure = None;
         let input = std::mem::take(&mut task.graph_mut()?.input);
+        self.note_step_ended(task, None);
         self.transition_to(task, next, input)
     }
 
     /// The next step of the graph.
     fn transition_to(&mut self, task: &mut Task, next: usize, input: Value) -> Option<()> {
         task.stack.pop();
-        let graph = self.graph_record(next, input);
+        let graph = self.graph_record(task, next, input);
         task.stack.push(Record::Graph(graph));
         task.control = Control::Start;
         Some(())
@@ -108,6 +110,7 @@ impl<'d> Machine<'d> {
         match self.apply_clause(task, site, clause, default) {
             Ok(output) => {
                 task.frame_mut()?.failure = None;
+                self.note_step_ended(task, None);
                 self.transition_to(task, clause.next, output)
             }
             Err(failure) => self.fail_step(task, failure),
@@ -151,6 +154,7 @@ impl<'d> Machine<'d> {
         };
         frame.failure = Some(failure.clone());
         task.graph_mut()?.exited_at.get_or_insert(self.now);
+        self.note_step_ended(task, Some(&failure));
         let catch = match &self.step_of(task)?.action {
             Action::Call { tail, .. } => tail.catch.as_slice(),
             Action::Gather(gather) => gather.tail.catch.as_slice(),
@@ -187,6 +191,7 @@ impl<'d> Machine<'d> {
             },
         };
         task.frame_mut()?.failure = Some(failure.clone());
+        self.note_step_ended(task, Some(&failure));
         self.leave_graph(task, failure)
     }
 

@@ -90,6 +90,7 @@ impl Machine<'_> {
 
     fn fire(&mut self, due: Due) {
         if due.is_deadline {
+            self.note_exceeded(due.task, due.depth);
             let failure = imposed(Moment::from_micros(due.at));
             self.interrupt(due.task, failure, Owner::Entry(due.depth));
             return;
@@ -154,7 +155,10 @@ impl Machine<'_> {
                 task.control = Control::Unwind { failure, owner };
             }
             Record::Frame(_) | Record::Graph(_) | Record::Call(_) | Record::Entry(_) => {
-                task.stack.pop();
+                self.note_unwound(task, &failure);
+                if let Some(Record::Call(call)) = task.stack.pop() {
+                    self.withdraw(&call);
+                }
                 task.control = Control::Unwind { failure, owner };
             }
         }

@@ -4,6 +4,7 @@ use super::fields::{Fields, is_object};
 use super::flows::{Edge, Place, Reader};
 use super::{Call, CallId, Target};
 use crate::json::{Kind, Node};
+use crate::providers::Provider;
 
 pub(super) const MOCK: &str = "mwl:provider.call/mwl/mock/v1";
 const FIELDS: [&str; 7] = ["provider", "flow", "input", "with", "onSuccess", "onFailure", "comment"];
@@ -15,6 +16,9 @@ impl Reader<'_> {
         fields.only(&FIELDS, self.findings);
         fields.comment(self.findings);
         let target = self.target(&fields, place);
+        if let Target::Outside(provider) = target {
+            super::providers::check(provider, &fields, self.findings);
+        }
         let input = fields.template("input", self.findings);
         let with = fields.typed("with", "an object of arguments", is_object, self.findings);
         let (value, on_success) = self.arm(&fields, "onSuccess", &["value", "assign"]);
@@ -56,10 +60,17 @@ impl Reader<'_> {
         let Some(uri) = fields.word("provider", "the URI of a call provider", self.findings) else {
             return Target::Mock;
         };
+        if let Some(provider) = Provider::of_uri(uri) {
+            return Target::Outside(provider);
+        }
         if uri != MOCK {
             let at = fields.get("provider").map_or(fields.at, |node| node.at);
             let kind = if uri.starts_with("mwl:provider.middleware/") { ", and this one is a middleware" } else { "" };
-            let message = format!("there is no call provider {uri:?}{kind}; known is {MOCK}");
+            let message = format!(
+                "there is no call provider {uri:?}{kind}; known are {MOCK}, {} and {}",
+                Provider::Job.uri(),
+                Provider::Http.uri()
+            );
             self.findings.add(at, fields.path_of("provider"), message);
         }
         Target::Mock

@@ -18,7 +18,7 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, node: &Node, path: String, place: Place<'_>, level: Level) -> EntryId {
-        let fields = Fields::of(node, path, self.findings);
+        let fields = Fields::of(node, path.clone(), self.findings);
         fields.only(&["provider", "onEntry", "onSuccess", "onFailure", "onAlways", "comment"], self.findings);
         fields.comment(self.findings);
         let name = self.middleware_name(&fields);
@@ -43,7 +43,7 @@ impl Reader<'_> {
             }
             None => Envelope::default(),
         };
-        self.entries.push(Entry { kind, on_entry, on_success, on_failure, on_always, envelope });
+        self.entries.push(Entry { path, kind, on_entry, on_success, on_failure, on_always, envelope });
         self.entries.len() - 1
     }
 

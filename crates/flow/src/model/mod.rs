@@ -5,11 +5,13 @@ mod fields;
 mod flows;
 mod middleware;
 mod order;
+mod providers;
 mod steps;
 #[cfg(test)]
 mod tests;
 
 use crate::problem::{Findings, Problem};
+use crate::providers::Provider;
 use crate::schema::Schema;
 use crate::template::Template;
 use redrive_policy::Matcher;
@@ -63,6 +65,15 @@ impl Definition {
         }
         let read = flows::read(&root, &mut findings, fingerprint(text));
         if findings.is_empty() { Ok(read) } else { Err(findings.located(text)) }
+    }
+
+    /// The call providers of a server that it names, in the order of the definition. Without a server, a flow that
+    /// calls one of them waits for ever.
+    pub fn providers(&self) -> impl Iterator<Item = Provider> {
+        self.calls.iter().filter_map(|call| match call.target {
+            Target::Outside(provider) => Some(provider),
+            Target::Mock | Target::Flow(_) => None,
+        })
     }
 
     /// How many flows, steps, calls and middleware entries it has.
@@ -200,11 +211,15 @@ pub(crate) struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Mock,
+    /// A provider that is called by whoever runs the machine.
+    Outside(Provider),
     Flow(FlowId),
 }
 
 #[derive(Debug)]
 pub(crate) struct Entry {
+    /// The JSON Pointer of the entry in the definition.
+    pub(crate) path: String,
     pub(crate) kind: Middleware,
     pub(crate) on_entry: Phase,
     pub(crate) on_success: Phase,

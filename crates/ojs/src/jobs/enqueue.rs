@@ -2,8 +2,8 @@
 
 use super::schedule::{self, Spans, Times, WrittenTime};
 use super::{PolicyOrigin, body, rate_limit, unique};
-use crate::json::{Members, check_nested, member, push_key, text};
-use crate::{Invalid, Limits};
+use crate::json::{Members, check_nested, member, push_key, push_str, text};
+use crate::{Invalid, Limits, TRACEPARENT, TRACESTATE, TraceContext};
 use redrive_policy::{Moment, Problem, Problems, Span};
 use redrive_store::{JobId, OwnLimit, Start, Unique};
 use serde_json::value::RawValue;
@@ -125,7 +125,7 @@ pub struct JobRequest<'a> {
     written_limit: Option<&'a RawValue>,
     /// Its arguments, JSON text.
     pub args: &'a str,
-    meta: Option<&'a str>,
+    meta: Option<Cow<'a, str>>,
     tags: Option<&'a str>,
     /// The times that the envelope repeats as the caller wrote them.
     times: [(&'static str, Option<WrittenTime<'a>>); 2],
@@ -183,7 +183,7 @@ impl<'a> JobRequest<'a> {
             written_limit: limit.as_ref().and_then(|_| from.of("rate_limit").get("rate_limit")),
             limit,
             args,
-            meta,
+            meta: meta.map(Cow::Borrowed),
             tags: valid_tags.and(tags.get("tags")).map(RawValue::get),
             times: [("scheduled_at", scheduled), ("expires_at", expires)],
             others,
@@ -196,6 +196,31 @@ impl<'a> JobRequest<'a> {
     #[must_use]
     pub fn retry(&self) -> Option<&'a str> {
         self.retry.map(|retry| retry.value.get())
+    }
+
+    /// The same job in a trace, unless it names one itself.
+    #[must_use]
+    pub fn in_trace(mut self, trace: Option<TraceContext<'_>>) -> Self {
+        let Some(trace) = trace else { return self };
+        let meta = self.meta.as_deref().unwrap_or("{}");
+        let Ok(members) = Members::parse(meta) else { return self };
+        if members.has(TRACEPARENT) {
+            return self;
+        }
+        let mut traced = vec![b'{'];
+        member(&mut traced, TRACEPARENT);
+        push_str(&mut traced, trace.parent);
+        if let Some(state) = trace.state.filter(|_| !members.has(TRACESTATE)) {
+            member(&mut traced, TRACESTATE);
+            push_str(&mut traced, state);
+        }
+        for (key, value) in members.iter() {
+            push_key(&mut traced, key);
+            traced.extend_from_slice(value.get().as_bytes());
+        }
+        traced.push(b'}');
+        self.meta = String::from_utf8(traced).ok().map(Cow::Owned);
+        self
     }
 
     /// The job with its policy, once both are known to be valid.
@@ -221,7 +246,7 @@ impl<'a> JobRequest<'a> {
         const TIMES: usize = 100;
         let limit = self.written_limit.map_or(0, |limit| limit.get().len() + 16);
         let others: usize = self.others.iter().map(|(key, value)| key.len() + value.get().len() + 4).sum();
-        let mut out = body::begin(origin, self.args, self.meta, self.tags, TIMES + limit + others);
+        let mut out = body::begin(origin, self.args, self.meta.as_deref(), self.tags, TIMES + limit + others);
         for (key, said) in &self.times {
             if let Some(said) = said {
                 member(&mut out, key);

@@ -29,4 +29,4 @@ pub use repeat::{is_same, key_reused};
 pub use revise::Override;
 pub use schedule::{lease, span_of_seconds};
 #[cfg(feature = "engine")]
-pub use submission::{policy_text, submission};
+pub use submission::{policy_text, submission, submission_in};

@@ -2,7 +2,7 @@
 
 use super::{JobRequest, PolicyOrigin, policy_document};
 use crate::json::Members;
-use crate::{Invalid, Limits};
+use crate::{Invalid, Limits, TraceContext};
 use redrive_engine::{Effective, Engine, JobPolicy, PolicyDocument, PolicyText, Submission};
 use redrive_policy::{Moment, Problems};
 use std::sync::Arc;
@@ -18,7 +18,22 @@ pub fn submission<'a>(
     limits: &Limits,
     now: Moment,
 ) -> Result<Submission, Invalid> {
-    let request = JobRequest::read(top, key, limits, now);
+    submission_in(None, engine, top, key, limits, now)
+}
+
+/// The same of a job in a trace, unless it names one itself.
+///
+/// # Errors
+/// As [`submission`].
+pub fn submission_in<'a>(
+    trace: Option<TraceContext<'_>>,
+    engine: &Engine,
+    top: &Members<'a>,
+    key: Option<&'a str>,
+    limits: &Limits,
+    now: Moment,
+) -> Result<Submission, Invalid> {
+    let request = JobRequest::read(top, key, limits, now).in_trace(trace);
     let policy = engine.effective(request.retry().map(policy_text), &request.kind, &request.queue);
     let (request, effective) = request.checked(policy)?;
     Ok(Submission {

@@ -2,15 +2,16 @@
 
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
+use crate::backups::{BackupError, BackupFolder, BackupLabel, SCHEDULED, default_name};
 use crate::local::LocalStore;
 use crate::request::Payload;
 use crate::response::JsonResponse;
 use axum::extract::State;
 use redrive_ojs::json::Members;
-use redrive_ojs::time::rfc3339;
+use redrive_policy::Moment;
 use redrive_store::embedded::{Findings, OpenError};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tracing::info;
 
@@ -18,18 +19,18 @@ use tracing::info;
 const LONGEST_NAME: usize = 100;
 
 pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    let name = name(&payload.members_or_none()?)?.unwrap_or_else(|| default_name(&app));
+    let name = name(&payload.members_or_none()?)?.unwrap_or_else(|| default_name(app.engine.now()));
     let (local, folder) = place(&app)?;
     let Ok(alone) = Arc::clone(&local.copying).try_lock_owned() else {
         return Err(ApiError::new(Code::RateLimited, "another backup is being made; one at a time").retry_after(10));
     };
     let to = folder.join(&name);
     let made = tokio::task::spawn_blocking({
-        let (store, folder, to) = (Arc::clone(&local.store), folder.to_owned(), to.clone());
+        let (local, folder, name, now) = (local.clone(), folder.to_owned(), name.clone(), app.engine.now());
         move || {
             // Until the copy is complete, also if the caller has gone.
             let _alone = alone;
-            make(&store, &folder, &to)
+            make(&local, &folder, &name, now)
         }
     });
     let made =
@@ -49,12 +50,9 @@ pub(crate) async fn backup(State(app): State<Arc<App>>, payload: Payload) -> Res
     })))
 }
 
-fn make(store: &redrive_store::Embedded, folder: &Path, to: &Path) -> Result<Findings, OpenError> {
-    // A folder that is missing was mistyped, or is on a disk that is not there; a new one would hide that.
-    if !folder.is_dir() {
-        return Err(OpenError::Missing(folder.to_owned()));
-    }
-    store.backup(to, &mut |_| {})
+fn make(local: &LocalStore, folder: &Path, name: &str, taken_at: Moment) -> Result<Findings, BackupError> {
+    let label = BackupLabel { taken_at, store: local.dir(), scheduled: None };
+    BackupFolder::open(folder)?.add(name, &label, |to| local.store.backup(to, &mut |_| {}))
 }
 
 /// The store and the folder for its backups.
@@ -85,8 +83,10 @@ fn name(members: &Members<'_>) -> Result<Option<String>, ApiError> {
     if let Some(name) = &name
         && !is_plain(name)
     {
-        let allowed =
-            format!("1 to {LONGEST_NAME} letters, digits, \".\", \"_\" and \"-\", the first of them no \".\"");
+        let allowed = format!(
+            "1 to {LONGEST_NAME} letters, digits, \".\", \"_\" and \"-\", the first of them no \".\"; \
+             \"{SCHEDULED}\" begins the names of backups that the schedule makes"
+        );
         members.wrong("name", &allowed, &mut problems);
     }
     if problems.is_empty() { Ok(name.map(Into::into)) } else { Err(ApiError::invalid(problems)) }
@@ -94,30 +94,20 @@ fn name(members: &Members<'_>) -> Result<Option<String>, ApiError> {
 
 fn is_plain(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) && !name.starts_with('.')
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.bytes().all(allowed)
+        && !name.starts_with('.')
+        && !name.starts_with(SCHEDULED)
 }
 
-/// `redrive-20261118T011500Z`
-fn default_name(app: &App) -> String {
-    let now = rfc3339(app.engine.now());
-    let digits: String = now.chars().take(19).filter(|c| c.is_ascii_alphanumeric()).collect();
-    format!("redrive-{digits}Z")
-}
-
-fn refusal(name: &str, error: &OpenError) -> ApiError {
+fn refusal(name: &str, error: &BackupError) -> ApiError {
     match error {
-        OpenError::NotEmpty(path) => {
+        BackupError::Store(OpenError::NotEmpty(path)) => {
             let message = format!("there is something in {} already; give the backup another name", path.display());
             ApiError::new(Code::Duplicate, message)
         }
-        OpenError::Missing(folder) => {
-            let folder: PathBuf = folder.clone();
-            let message = format!(
-                "the folder for backups, {}, is not there; make it, or see whether its disk is mounted",
-                folder.display()
-            );
-            ApiError::new(Code::NotConfigured, message)
-        }
+        BackupError::NoFolder(_) => ApiError::new(Code::NotConfigured, error.to_string()),
+        BackupError::Busy(_) => ApiError::new(Code::RateLimited, error.to_string()).retry_after(10),
         other => ApiError::new(Code::BackendError, format!("the backup {name} was not made: {other}")),
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::api_error::ApiError;
 use crate::app::App;
+use crate::request::Trace;
 use redrive_engine::Submission;
 use redrive_ojs::json::Members;
-use redrive_ojs::{Invalid, submission};
+use redrive_ojs::{Invalid, submission, submission_in};
 use redrive_policy::Moment;
 
 impl From<Invalid> for ApiError {
@@ -21,4 +22,18 @@ impl From<Invalid> for ApiError {
 /// Everything that is wrong with it.
 pub(crate) fn read(app: &App, top: &Members<'_>, key: Option<&str>, now: Moment) -> Result<Submission, Invalid> {
     submission(&app.engine, top, key, &app.limits.of_jobs(), now)
+}
+
+/// The same of a job that came with a request in a trace.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_traced(
+    app: &App,
+    top: &Members<'_>,
+    key: Option<&str>,
+    trace: &Trace,
+    now: Moment,
+) -> Result<Submission, Invalid> {
+    submission_in(trace.context(), &app.engine, top, key, &app.limits.of_jobs(), now)
 }

@@ -7,7 +7,7 @@ use super::repeat::{self, Work};
 use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
-use crate::request::{IdempotencyKey, Payload};
+use crate::request::{IdempotencyKey, Payload, Trace};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -21,10 +21,11 @@ pub(crate) async fn enqueue(
     State(app): State<Arc<App>>,
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
+    trace: Trace,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let now = app.engine.now();
-    let job = intake::read(&app, &payload.members()?, key.as_deref(), now)?;
+    let job = intake::read_traced(&app, &payload.members()?, key.as_deref(), &trace, now)?;
     caller.check_queues([&*job.queue])?;
     let work = Work::of(&job);
     let mut enqueued = app.engine.submit(vec![job]).await?;
@@ -59,6 +60,7 @@ pub(crate) async fn enqueue_batch(
     State(app): State<Arc<App>>,
     caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
+    trace: Trace,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
@@ -84,7 +86,7 @@ pub(crate) async fn enqueue_batch(
     for (index, job) in jobs.into_iter().enumerate() {
         let key = key.as_ref().map(|key| repeat::key_in_batch(key, index));
         let job = match Members::parse(job.get()) {
-            Ok(members) => intake::read(&app, &members, key.as_deref(), now),
+            Ok(members) => intake::read_traced(&app, &members, key.as_deref(), &trace, now),
             Err(error) => Err(Invalid::request(Problem::with_message("", format!("not a job: {error}")))),
         };
         match job {

@@ -22,7 +22,7 @@ mod queues;
 mod rate_limits;
 mod repeat;
 mod settle;
-mod streams;
+pub(crate) mod streams;
 mod webhooks;
 mod workers;
 mod workflows;

@@ -102,7 +102,12 @@ impl Parts {
         }
         for (status, codes) in by_status {
             let names: Vec<&str> = codes.iter().map(|code| code.name()).collect();
-            let key = format!("{}{}", if operation.is_exosphere() { "exosphere." } else { "" }, names.join("."));
+            let interface = match operation {
+                flow if flow.is_flow() => "flows.",
+                exosphere if exosphere.is_exosphere() => "exosphere.",
+                _ => "",
+            };
+            let key = format!("{interface}{}", names.join("."));
             let reference = reference("responses", &key);
             self.errors.entry(key).or_insert_with(|| refusal(operation, &codes));
             responses.insert(status, reference);
@@ -129,7 +134,7 @@ fn reference(kind: &str, name: &str) -> Value {
 
 /// The media type of the JSON of an endpoint.
 fn media(operation: &Operation) -> &'static str {
-    match operation.is_exosphere() || operation.path == "/openapi.json" {
+    match operation.is_exosphere() || operation.is_flow() || operation.path == "/openapi.json" {
         true => "application/json",
         false => "application/openjobspec+json",
     }

@@ -116,6 +116,11 @@ impl Operation {
         })
     }
 
+    /// Whether it belongs to flows.
+    pub(super) fn is_flow(&self) -> bool {
+        self.path.starts_with("/flows/")
+    }
+
     /// Whether it belongs to Open Job Spec, whose header names a version.
     pub(super) fn is_ojs(&self) -> bool {
         self.path.starts_with("/ojs/")

@@ -3,7 +3,7 @@
 use super::read;
 use serde_json::{Map, Value};
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     include_str!("schemas/shared.json"),
     include_str!("schemas/jobs.json"),
     include_str!("schemas/workers.json"),
@@ -11,6 +11,7 @@ const FILES: [&str; 10] = [
     include_str!("schemas/queues.json"),
     include_str!("schemas/runs.json"),
     include_str!("schemas/schedules.json"),
+    include_str!("schemas/flows.json"),
     include_str!("schemas/events.json"),
     include_str!("schemas/admin.json"),
     include_str!("schemas/exosphere.json"),

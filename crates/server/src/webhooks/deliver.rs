@@ -5,6 +5,7 @@ use super::outcome::ending;
 use super::send::{Answer, Delivery, NoAnswer};
 use super::sign::signature;
 use crate::app::{App, Server};
+use hyper::Method;
 use hyper::body::Bytes;
 use redrive_engine::{ClaimRequest, Ending, EngineError};
 use redrive_ojs::webhooks::{Subscription, WEBHOOK, delivery_id, delivery_queue, payload, subscription_id};
@@ -223,14 +224,14 @@ async fn deliver(app: &App, run: RunId, job: &Job) -> Result<(), EngineError> {
 
 /// Waits for an answer, and extends the lease meanwhile. A lease that cannot be extended any more is no reason to give
 /// up a request that is under way: it may be answered, and then the report is refused.
-async fn extended<T>(app: &App, lease_ref: &LeaseRef, answer: impl Future<Output = T>) -> T {
+pub(crate) async fn extended<T>(app: &App, lease_ref: &LeaseRef, answer: impl Future<Output = T>) -> T {
     tokio::pin!(answer);
     loop {
         tokio::select! {
             answer = &mut answer => return answer,
             () = tokio::time::sleep(EXTEND_EVERY) => {
                 if let Err(error) = app.engine.extend(vec![lease_ref.clone()], None).await {
-                    warn!("webhooks: the lease of a delivery cannot be extended: {error}");
+                    warn!("the lease of a request that is under way cannot be extended: {error}");
                 }
             }
         }
@@ -259,6 +260,7 @@ fn delivery<'d>(attempt: &Attempt<'_>, subscription: &'d Subscription, now: Mome
     let signed = |secret: &str| signature(secret, timestamp, attempt.body.as_bytes());
     let signatures: Vec<String> = subscription.secrets(now).into_iter().map(signed).collect();
     Delivery {
+        method: Method::POST,
         url: &subscription.definition.url,
         headers: vec![
             ("content-type", "application/json".to_owned()),

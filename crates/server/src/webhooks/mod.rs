@@ -8,5 +8,5 @@ mod sign;
 
 pub use address::WebhookSettings;
 pub(crate) use address::endpoint;
-pub(crate) use deliver::{Attempt, cancel_all};
-pub(crate) use send::{NoAnswer, Sender};
+pub(crate) use deliver::{Attempt, cancel_all, extended};
+pub(crate) use send::{Delivery, NoAnswer, Sender};

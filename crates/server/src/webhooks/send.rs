@@ -4,7 +4,7 @@ use super::address::{WebhookSettings, endpoint, host_of, may_reach, not_allowed,
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::http::uri::Scheme;
-use hyper::{Request, Response, StatusCode, Uri, header};
+use hyper::{Method, Request, Response, StatusCode, Uri, header};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -39,8 +39,9 @@ pub(crate) enum NoAnswer {
 
 /// A request to be sent.
 pub(crate) struct Delivery<'d> {
+    pub(crate) method: Method,
     pub(crate) url: &'d str,
-    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) headers: Vec<(&'d str, String)>,
     pub(crate) body: Bytes,
 }
 
@@ -78,6 +79,12 @@ impl Sender {
             }
         }
         Err(NoAnswer::Failed(format!("there were more than {REDIRECTS} redirects")))
+    }
+
+    /// Sends a request once: where the answer is a redirect, it is answered like any other.
+    pub(crate) async fn once(&self, delivery: &Delivery<'_>) -> Result<Response<Incoming>, NoAnswer> {
+        let uri = endpoint(delivery.url, self.settings);
+        self.request(&uri.map_err(|why| NoAnswer::NotAllowed(format!("the address {why}")))?, delivery).await
     }
 
     async fn request(&self, uri: &Uri, delivery: &Delivery<'_>) -> Result<Response<Incoming>, NoAnswer> {
@@ -133,7 +140,8 @@ async fn exchange(
     // It ends with the answer, or when the answer is dropped.
     tokio::spawn(connection);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::post(path).header(header::HOST, uri.authority().map_or("", |host| host.as_str()));
+    let host = uri.authority().map_or("", |host| host.as_str());
+    let mut request = Request::builder().method(delivery.method.clone()).uri(path).header(header::HOST, host);
     for (name, value) in &delivery.headers {
         request = request.header(*name, value);
     }

@@ -108,7 +108,7 @@ async fn a_backup_goes_nowhere_but_below_the_folder_for_backups() {
     std::fs::create_dir_all(&backups).unwrap();
     let (harness, _) = with_backups(&folder.0.join("data"), ApiKeys::default(), Some(backups.clone()));
     let long = "x".repeat(101);
-    for name in ["", ".", "..", "../x", "a/b", "/tmp/x", ".hidden", "a b", "a\0b", "\u{fc}", &long] {
+    for name in ["scheduled-1", "", ".", "..", "../x", "a/b", "/tmp/x", ".hidden", "a b", "a\0b", "\u{fc}", &long] {
         let error = harness.post("/admin/backup", json!({ "name": name })).await.expect(400)["error"].clone();
         assert_eq!(error["details"]["problems"][0]["path"], "/name", "{name:?}: {error}");
     }

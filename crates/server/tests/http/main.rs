@@ -40,6 +40,7 @@ mod scratch;
 mod socket;
 mod stored_keys;
 mod streams;
+mod traces;
 mod typos;
 mod unique;
 mod values;

@@ -1,6 +1,6 @@
 //! Copies of a store, each complete as of one moment.
 
-use super::check::{Findings, check_on, find};
+use super::check::{Findings, check_on, find, lock_if_there};
 use super::disk::{Disk, NativeDisk};
 use super::fault::{Doing, IoError, OpenError};
 use super::frame::Frame;
@@ -8,7 +8,6 @@ use super::gather::{LogEnd, Part, gather, open_all};
 use super::header::{FIRST_FRAME, FileHeader};
 use super::high_water::HighWater;
 use super::names::{HIGH_WATER, Name};
-use super::open::Folder;
 use super::read::{LoadProgress, Reader};
 use super::record;
 use super::store::Embedded;
@@ -56,8 +55,8 @@ pub fn backup_on(
 ) -> Result<Findings, OpenError> {
     let dir = dir.as_ref();
     find(&*disk, dir)?;
-    let (parts, end) = match Folder::lock(Arc::clone(&disk), dir) {
-        Ok(folder) => at_rest(&folder)?,
+    let (parts, end) = match lock_if_there(&*disk, dir) {
+        Ok(_lock) => at_rest(&*disk, dir)?,
         Err(OpenError::InUse { dir, holder }) => {
             // What has been acknowledged is not above the mark, also where a server runs the store.
             let flushed =
@@ -70,13 +69,12 @@ pub fn backup_on(
 }
 
 /// The files of a store that no process runs: all of its log that can be read, marked or not.
-fn at_rest(folder: &Folder) -> Result<(Vec<Part>, LogEnd), OpenError> {
-    let Folder { disk, dir, .. } = folder;
-    let found = find(&**disk, dir)?;
-    let contents = Reader::new(&**disk, dir, false, &mut |_| {}).read(&found)?;
-    let missing = || OpenError::Missing(dir.clone());
+fn at_rest(disk: &dyn Disk, dir: &Path) -> Result<(Vec<Part>, LogEnd), OpenError> {
+    let found = find(disk, dir)?;
+    let contents = Reader::new(disk, dir, false, &mut |_| {}).read(&found)?;
+    let missing = || OpenError::Missing(dir.to_owned());
     let tail = contents.tail.ok_or_else(missing)?;
-    let parts = open_all(&**disk, dir, &found)?.ok_or_else(missing)?;
+    let parts = open_all(disk, dir, &found)?.ok_or_else(missing)?;
     let last_frame = tail.next_sequence.saturating_sub(1);
     Ok((parts, LogEnd { segment: tail.header.number, offset: tail.offset, last_frame }))
 }

@@ -99,7 +99,7 @@ pub(super) fn find(disk: &dyn Disk, dir: &Path) -> Result<Survey, OpenError> {
 }
 
 /// The lock, unless there is no file for it or the folder is read-only: then no other process has it either.
-fn lock_if_there(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>, OpenError> {
+pub(super) fn lock_if_there(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>, OpenError> {
     let path = dir.join(LOCK);
     if disk.open(&path, false).is_err() {
         return Ok(None);

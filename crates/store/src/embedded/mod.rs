@@ -50,6 +50,7 @@ pub use backup::{backup, backup_on};
 pub use check::{Findings, check, check_on};
 pub use disk::{Disk, DiskFile, Identity, LockError, NativeDisk};
 pub use fault::{Damage, IoError, IoErrorKind, OpenError};
+pub use names::is_own as is_store_file;
 pub use notice::Notice;
 pub use open::{Access, Opened, Repair};
 pub use options::Options;

@@ -8,7 +8,8 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const HIGH_WATER: &str = "high-water";
 
 /// Whether a file of this name is one of a store.
-pub(super) fn is_own(name: &str) -> bool {
+#[must_use]
+pub fn is_own(name: &str) -> bool {
     [LOCK, HIGH_WATER].contains(&name) || Name::parse(name).is_some()
 }
 

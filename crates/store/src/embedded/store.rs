@@ -14,7 +14,7 @@ use crate::{
 };
 use redrive_policy::{Moment, Span};
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -77,6 +77,12 @@ impl Status {
 }
 
 impl Embedded {
+    /// Its folder, as it was named when the store was opened.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// How the store is doing.
     #[must_use]
     pub fn status(&self) -> Status {

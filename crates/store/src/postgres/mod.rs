@@ -50,5 +50,5 @@ pub use inbox::{Contents, Inbox, SetAside};
 pub use notifier::Change;
 pub use options::Options;
 pub use store::Postgres;
-pub use transfer::{DatabaseSource, DatabaseTarget};
+pub use transfer::{BesideJobs, DatabaseSource, DatabaseTarget};
 pub use unreadable::{UnreadableJob, UnreadableJobs, UnreadableList};

@@ -59,21 +59,52 @@ pub async fn copy(
     mut to: Box<dyn Target>,
     progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<Copied, CopyError> {
-    let (queues, total) = (from.queues().await?, from.count().await?);
+    let total = from.count().await?;
     let mut told = |phase, done| progress(CopyProgress { phase, done, total });
+    let mut copied = read(from, Some(&mut *to), &mut |done| told(Phase::Copying, done)).await?;
+    to.seal().await?;
+    compare(from, &mut *to, &mut |done| told(Phase::Verifying, done)).await?;
+    copied.left_behind = from.left_behind().await?;
+    to.finish().await?;
+    Ok(copied)
+}
+
+/// Reads and decodes all of a store.
+///
+/// # Errors
+/// What the store says, such as that a row is not what was written.
+pub async fn survey(
+    from: &mut dyn Source,
+    progress: &mut (dyn FnMut(CopyProgress) + Send),
+) -> Result<Copied, CopyError> {
+    let total = from.count().await?;
+    read(from, None, &mut |done| progress(CopyProgress { phase: Phase::Verifying, done, total })).await
+}
+
+/// Reads everything, and adds it to the target if there is one.
+async fn read(
+    from: &mut dyn Source,
+    mut to: Option<&mut dyn Target>,
+    told: &mut (dyn FnMut(usize) + Send),
+) -> Result<Copied, CopyError> {
+    let queues = from.queues().await?;
     let paused = queues.iter().filter(|queue| queue.paused).count();
     let mut copied = Copied { queues: queues.len(), paused, ..Copied::default() };
-    to.add_queues(queues).await?;
+    if let Some(to) = &mut to {
+        to.add_queues(queues).await?;
+    }
     let (mut last, mut done) = (None, 0);
-    told(Phase::Copying, done);
+    told(done);
     loop {
         let jobs = from.after(last).await?;
         let Some(newest) = jobs.last() else { break };
         last = Some(newest.job.id);
         done += jobs.len();
         jobs.iter().for_each(|moved| copied.note(moved));
-        to.add(jobs).await?;
-        told(Phase::Copying, done);
+        if let Some(to) = &mut to {
+            to.add(jobs).await?;
+        }
+        told(done);
     }
     let mut last = None;
     loop {
@@ -82,7 +113,9 @@ pub async fn copy(
         last = Some(newest.run.id);
         copied.runs += runs.len();
         copied.messages += runs.iter().map(|moved| moved.messages.len()).sum::<usize>();
-        to.add_runs(runs).await?;
+        if let Some(to) = &mut to {
+            to.add_runs(runs).await?;
+        }
     }
     let mut last = None;
     loop {
@@ -90,12 +123,10 @@ pub async fn copy(
         let Some(newest) = groups.last() else { break };
         last = Some(newest.group.clone());
         copied.limits += groups.len();
-        to.add_groups(groups).await?;
+        if let Some(to) = &mut to {
+            to.add_groups(groups).await?;
+        }
     }
-    to.seal().await?;
-    compare(from, &mut *to, &mut |done| told(Phase::Verifying, done)).await?;
-    copied.left_behind = from.left_behind().await?;
-    to.finish().await?;
     Ok(copied)
 }
 

@@ -8,7 +8,7 @@ mod compare;
 mod copy;
 mod error;
 
-pub use copy::{Copied, CopyProgress, Phase, copy};
+pub use copy::{Copied, CopyProgress, Phase, copy, survey};
 pub use error::CopyError;
 
 use crate::limit::GroupRow;

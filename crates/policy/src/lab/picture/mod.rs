@@ -1,8 +1,10 @@
-//! Pictures of schedules, simulations, graphs of steps and flow charts: SVG and HTML for pages, blocks for terminals.
+//! Pictures of schedules, simulations, attempts, graphs of steps and flow charts: SVG and HTML for pages, blocks for
+//! terminals.
 //!
 //! Everything is plain text made here. A picture loads nothing, runs no script, and follows the
 //! reader's choice of a light or a dark page.
 
+pub mod attempts;
 mod axis;
 mod escape;
 pub mod flow;

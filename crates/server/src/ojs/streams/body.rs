@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 type Step<S> = Pin<Box<dyn Future<Output = Option<(Bytes, S)>> + Send>>;
 
 /// A body whose parts come from a state, one after the other, until there is no next.
-pub(super) struct Unfolded<S> {
+pub(crate) struct Unfolded<S> {
     next: fn(S) -> Step<S>,
     step: Option<Step<S>>,
 }
 
 impl<S> Unfolded<S> {
-    pub(super) fn new(state: S, next: fn(S) -> Step<S>) -> Self {
+    pub(crate) fn new(state: S, next: fn(S) -> Step<S>) -> Self {
         Self { next, step: Some(next(state)) }
     }
 }

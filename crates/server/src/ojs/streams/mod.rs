@@ -16,7 +16,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use body::Unfolded;
+pub(crate) use body::Unfolded;
 use follow::{EventStream, Opening};
 use redrive_engine::Event;
 use redrive_ojs::events::{PROGRESS, StreamStart, event_types};

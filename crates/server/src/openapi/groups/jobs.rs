@@ -12,12 +12,12 @@ pub(super) const JOBS: Group = Group {
                 "201 for a new job, 200 where a job with the same idempotency key, or the same unique key, is there \
                  already. With the header Idempotency-Key the request may be sent again.",
             )
-            .reads(&["Idempotency-Key"])
+            .reads(&["Idempotency-Key", "traceparent", "tracestate"])
             .takes("NewJob")
             .gives(&[(201, "EnqueuedJob"), (200, "EnqueuedJob")])
             .fails(&[Duplicate, Conflict, ValidationError, QueueFull]),
         post("/ojs/v1/jobs/batch", "Enqueue many jobs: all of them, or none")
-            .reads(&["Idempotency-Key"])
+            .reads(&["Idempotency-Key", "traceparent", "tracestate"])
             .takes("NewBatch")
             .gives(&[(201, "EnqueuedBatch")])
             .fails(&[Duplicate, Conflict, ValidationError, QueueFull]),

@@ -4,6 +4,7 @@ mod admin;
 mod dead;
 mod events;
 mod exosphere;
+mod flows;
 mod jobs;
 mod queues;
 mod runs;
@@ -13,7 +14,7 @@ mod workers;
 use super::operation::Group;
 
 /// All groups.
-pub(super) const GROUPS: [&Group; 14] = [
+pub(super) const GROUPS: [&Group; 15] = [
     &jobs::JOBS,
     &workers::PROTOCOL,
     &dead::DEAD_LETTERS,
@@ -21,6 +22,7 @@ pub(super) const GROUPS: [&Group; 14] = [
     &queues::LIMITS,
     &runs::WORKFLOWS,
     &runs::SCHEDULES,
+    &flows::FLOWS,
     &events::EVENTS,
     &events::WEBHOOKS,
     &admin::ADMIN,

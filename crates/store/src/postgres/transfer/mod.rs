@@ -19,12 +19,47 @@ pub struct DatabaseSource(Transaction);
 /// An empty store in a database that is filled in one transaction.
 pub struct DatabaseTarget(Transaction);
 
+/// What a database has beside the jobs that servers work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BesideJobs {
+    /// Entries of the inbox that no server has taken in yet.
+    pub waiting: usize,
+    /// Entries of the inbox that were set aside.
+    pub refused: usize,
+    /// Jobs that were set aside because they cannot be read.
+    pub unreadable: usize,
+}
+
 impl DatabaseSource {
     /// Opens a store exclusively.
     ///
     /// # Errors
     /// There is no store, nodes have it open, or the database reports an error.
     pub async fn open(options: Options) -> Result<Self, CopyError> {
+        let place = options.to_string();
+        let (source, found) = Self::open_with_all(options).await?;
+        if found.unreadable > 0 {
+            return Err(CopyError::Refused(format!(
+                "found {} jobs in {place} that were set aside because they cannot be read; they would be left \
+                 behind: list them with `redrive store unreadable`, and put them back or delete them first",
+                found.unreadable
+            )));
+        }
+        match (found.waiting, found.refused) {
+            (0, 0) => Ok(source),
+            (waiting, refused) => Err(CopyError::Refused(format!(
+                "found {waiting} jobs in the inbox of {place} that no server has taken in yet, and {refused} that were \
+                 set aside; they are no jobs yet and would be left behind: start a server there until it has taken \
+                 them in, and see to the others with `redrive store inbox`"
+            ))),
+        }
+    }
+
+    /// Opens a store exclusively, whatever was set aside in it or waits in its inbox, and counts that.
+    ///
+    /// # Errors
+    /// There is no store, nodes have it open, or the database reports an error.
+    pub async fn open_with_all(options: Options) -> Result<(Self, BesideJobs), CopyError> {
         let place = options.to_string();
         let core = Core::new(options.alone());
         let schema = &core.pool.options().schema;
@@ -35,20 +70,8 @@ impl DatabaseSource {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNHURRIED}");
         let mut transaction = Transaction::open(core, &begin).await.map_err(failed)?;
         let unreadable = transaction.unreadable().await.map_err(failed)?;
-        if unreadable > 0 {
-            return Err(CopyError::Refused(format!(
-                "found {unreadable} jobs in {place} that were set aside because they cannot be read; they would be left \
-                 behind: list them with `redrive store unreadable`, and put them back or delete them first"
-            )));
-        }
-        match transaction.entries().await.map_err(failed)? {
-            (0, 0) => Ok(Self(transaction)),
-            (waiting, refused) => Err(CopyError::Refused(format!(
-                "found {waiting} jobs in the inbox of {place} that no server has taken in yet, and {refused} that were \
-                 set aside; they are no jobs yet and would be left behind: start a server there until it has taken \
-                 them in, and see to the others with `redrive store inbox`"
-            ))),
-        }
+        let (waiting, refused) = transaction.entries().await.map_err(failed)?;
+        Ok((Self(transaction), BesideJobs { waiting, refused, unreadable }))
     }
 }
 

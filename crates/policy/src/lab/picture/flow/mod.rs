@@ -106,7 +106,7 @@ impl Line {
 }
 
 /// Cuts a text, and makes one line of it.
-fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let spaced = |c: char| if c.is_whitespace() || c.is_control() { ' ' } else { c };
     if text.chars().count() <= most {
         return text.chars().map(spaced).collect();
