@@ -6,6 +6,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "target/release/redrive"
 
 
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
 class Server:
     """A real server, on a store of its own. Loopback only."""
 
@@ -14,9 +20,7 @@ class Server:
     running = []
 
     def __init__(self, *arguments):
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port = one.getsockname()[1]
+        self.port = free_port()
         command = [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", *arguments]
         begun = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -147,6 +151,48 @@ def ticks(pid):
     """The processor time of a process so far, in ticks of the system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
+
+
+def postmaster_of(database):
+    """The first process of a PostgreSQL."""
+    folder = Path(database.ask("SHOW data_directory")[0])
+    return int((folder / "postmaster.pid").read_text().split()[0])
+
+
+def ticks_of_database(postmaster):
+    """The processor time of PostgreSQL so far: of its first process, of those that have ended, and of the others."""
+    if postmaster is None:
+        return 0
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if stat.parent.name == str(postmaster):
+            total += sum(map(int, fields[11:15]))
+        elif fields[1] == str(postmaster):
+            total += int(fields[11]) + int(fields[12])
+    return total
+
+
+class Used:
+    """The processor time of a server and of its database, in percent of a core."""
+
+    def __init__(self, server, postmaster):
+        self.server, self.postmaster = server.process.pid, postmaster
+        self.then, self.begun = self.now(), time.perf_counter()
+
+    def now(self):
+        return ticks(self.server), ticks_of_database(self.postmaster)
+
+    def so_far(self, seconds=None):
+        """Of the time since then, or of so many seconds of it, in which all was used."""
+        seconds = seconds or time.perf_counter() - self.begun
+        percent = 100 / os.sysconf("SC_CLK_TCK") / seconds
+        server, database = (round((now - then) * percent) for now, then in zip(self.now(), self.then))
+        found = {"seconds": round(seconds, 3), "server_percent": server}
+        return {**found, "database_percent": database} if self.postmaster else found
 
 
 def backends(database, schema):

@@ -13,7 +13,7 @@ mod value;
 pub use error::data_of;
 pub use name::{domain_prefix, queue_of};
 pub use outcome::{Answer, answer_of};
-pub use policy::{Policies, effective};
+pub use policy::{ANY_ERROR, Policies, effective, fits_as_any_error};
 pub use proto::{common, orchestrator, shepherd};
 pub use report::{Report, report_of, too_large};
 pub use task::{TaskSettings, submission, task_of};

@@ -5,13 +5,13 @@ use crate::common::{RetryPolicy, RetryPolicyRetry, RetryPolicyStop, RetryPolicyW
 use redrive_engine::{Effective, Engine};
 use redrive_ojs::policy_text;
 use redrive_policy::dialect::Dialect;
-use redrive_policy::{Disposition, Pattern, Policy, Problem, Problems};
+use redrive_policy::{Disposition, Matcher, Pattern, Policy, Problem, Problems};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// In the list of errors to retry, it stands for every type: Azolla's own suite relies on that.
-const ANY_ERROR: &str = "TaskError";
+pub const ANY_ERROR: &str = "TaskError";
 
 /// The policy that applies to a task. One that brings none has what an operator has set for its type or its queue, or
 /// else the defaults of the document.
@@ -137,10 +137,9 @@ impl Policies {
     /// A policy with what holds in this protocol alone.
     fn adapted(&self, read: Arc<Effective>) -> Result<Arc<Effective>, Problems> {
         let any_error = Pattern::exact(ANY_ERROR);
-        let includes = |policy: &Policy| {
-            policy.rules.iter().any(|rule| is_included(rule.matcher.include_types.as_deref(), &any_error))
-        };
-        if read.policy.on_stop == self.on_stop && !includes(&read.policy) {
+        if read.policy.on_stop == self.on_stop
+            && !read.policy.rules.iter().any(|rule| includes(&rule.matcher, &any_error))
+        {
             return Ok(read);
         }
         let address = Arc::as_ptr(&read).addr();
@@ -170,6 +169,13 @@ impl Policies {
     }
 }
 
-fn is_included(types: Option<&[Pattern]>, wanted: &Pattern) -> bool {
-    types.is_some_and(|types| types.contains(wanted))
+fn includes(matcher: &Matcher, wanted: &Pattern) -> bool {
+    matcher.include_types.as_ref().is_some_and(|types| types.contains(wanted))
+}
+
+/// Whether a failure of this type fits a rule of a task only because [`ANY_ERROR`] stands for every type here.
+#[must_use]
+pub fn fits_as_any_error(matcher: &Matcher, type_name: &str) -> bool {
+    let named = Pattern::exact(type_name);
+    includes(matcher, &Pattern::exact(ANY_ERROR)) && includes(matcher, &Pattern::Any) && !includes(matcher, &named)
 }

@@ -16,6 +16,7 @@ mod graph;
 mod input;
 mod job;
 mod jobs;
+mod key;
 mod limit;
 mod log;
 mod man;
@@ -98,6 +99,9 @@ enum Command {
     Workers(workers::Args),
     /// Check, back up, restore or compact the folder of a store; copy a store between folders and databases
     Store(store::Args),
+    /// Make, list, rotate and revoke API keys
+    #[command(after_help = key::EXAMPLES)]
+    Key(key::Args),
     /// Measure how fast a server is
     Bench(bench::Args),
     /// Run a shell command for each job
@@ -135,6 +139,7 @@ fn main() -> ExitCode {
         Command::Webhook(args) => webhook::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Work(args) => work::run(&args),
         Command::Serve(args) => serve::run(&args),

@@ -55,11 +55,6 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let address = listener.local_addr().unwrap_or(config.listen);
     let few_descriptors = descriptors::reserve(&mut config.limits)?;
     let (backend, lines) = backend::open(&config.location).await?;
-    let keys = if config.keys.is_empty() { "no key needed" } else { "callers need a key" };
-    info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
-    if let Some(address) = azolla.as_ref().and_then(|listener| listener.local_addr().ok()) {
-        info!(%address, "Azolla's protocol on {address} ({keys})");
-    }
     few_descriptors.iter().for_each(|line| warn!("{line}"));
     lines.iter().for_each(|line| info!("{line}"));
 
@@ -74,6 +69,7 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     let settings = ServerSettings {
         limits: config.limits,
         keys: config.keys,
+        anyone_may_call: config.anyone_may_call,
         hosts: config.hosts,
         test_directives: config.test_directives,
         backend: backend.name(),
@@ -88,6 +84,13 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     };
     let server = Server::new(Arc::clone(&engine), settings).with_local_store(local);
     let server = server.with_secret_keys(config.secret_keys);
+    let azolla_address = azolla.as_ref().and_then(|listener| listener.local_addr().ok());
+    let addresses = [("listen", Some(address)), ("azolla_listen", azolla_address)];
+    let keys = admission(&server, addresses, config.anyone_may_call).await?;
+    info!(%address, "redrive {} on http://{address} ({keys})", env!("CARGO_PKG_VERSION"));
+    if let Some(address) = azolla_address {
+        info!(%address, "Azolla's protocol on {address} ({keys})");
+    }
     backend.observe(server.write_observer());
     let (finish, finished) = watch::channel(false);
     let advancing = wait_for(finished.clone());
@@ -108,6 +111,29 @@ async fn serve(mut config: ServerConfig) -> Result<(), Failed> {
     finish.send_replace(true);
     let _ = tokio::join!(sweeper, advancer);
     backend::close(&backend, &config.location).await
+}
+
+/// Who is admitted, in words. A server that other machines can reach admits everyone only where the operator has said
+/// so.
+async fn admission(
+    server: &Server,
+    addresses: [(&str, Option<SocketAddr>); 2],
+    anyone_may_call: bool,
+) -> Result<&'static str, Failed> {
+    let needs_keys = server.needs_keys().await.map_err(Failed::unreachable)?;
+    for (setting, address) in addresses {
+        let Some(address) = address.filter(|address| !needs_keys && !address.ip().is_loopback()) else { continue };
+        if !anyone_may_call {
+            return Err(Failed::invalid(format!(
+                "{setting}: found \"{address}\", which other machines can reach, and there is no key; allowed without a \
+                 key are loopback addresses: set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1 and make a \
+                 key with `redrive key create`, or, if everyone who can reach it may do everything, set \
+                 anyone_may_call = true"
+            )));
+        }
+        warn!("everyone who can reach {address} may call this server, without any key (anyone_may_call)");
+    }
+    Ok(if needs_keys { "callers need a key" } else { "no key needed" })
 }
 
 /// Sets what the configuration file says for queues, types and keys, where that is not set already.

@@ -24,6 +24,8 @@ mod guides;
 mod hostile;
 #[path = "server/http.rs"]
 mod http;
+#[path = "server/key.rs"]
+mod key;
 #[path = "server/languages.rs"]
 mod languages;
 #[path = "server/lifecycle.rs"]

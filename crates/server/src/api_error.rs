@@ -111,7 +111,9 @@ impl Code {
             Self::InvalidRequest => "Correct the fields that details.problems lists and send the request again.",
             Self::InvalidPayload => "Send one JSON object in UTF-8 as the body.",
             Self::Unauthorized => "Send the header \"Authorization: Bearer KEY\" with a key of this server.",
-            Self::Forbidden => "Pages of other origins may not call this server; call it from a program.",
+            Self::Forbidden => {
+                "The key does not allow this, or the request comes from a page of another origin; see the message."
+            }
             Self::NotFound => "Check the id and the path; jobs that have ended leave once their retention is over.",
             Self::MethodNotAllowed => "The path exists; use one of the methods that the Allow header names.",
             Self::RequestTimeout => "Send the whole body at once, or raise limits.body_timeout.",

@@ -1,7 +1,8 @@
 //! What all requests share.
 
+use crate::access::Guard;
 use crate::edge::Edge;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{EndpointInfo, Endpoints};
 use crate::listen::{Bounds, Connections};
 use crate::metrics::{Metrics, Sample};
 use crate::ojs::Probe;
@@ -11,7 +12,7 @@ use crate::{
     openapi,
 };
 use axum::{Router, middleware};
-use redrive_engine::{Engine, Randomness, SystemRandomness};
+use redrive_engine::{Engine, EngineError, Randomness, SystemRandomness};
 use redrive_ojs::Envelopes;
 use redrive_policy::Moment;
 use redrive_store::WriteObserver;
@@ -30,8 +31,10 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ServerSettings {
     /// Its limits.
     pub limits: Limits,
-    /// The keys that admit a caller.
+    /// The keys that may do everything, beside those in the store.
     pub keys: ApiKeys,
+    /// Whether the operator has said that everyone may call, also without a key.
+    pub anyone_may_call: bool,
     /// The names under which it may be called, beside those of loopback. They are checked where no keys
     /// are needed, or where the operator names some.
     pub hosts: Hosts,
@@ -53,7 +56,7 @@ impl ServerSettings {
     pub fn new(backend: &'static str) -> Self {
         let (limits, keys, hosts) = (Limits::default(), ApiKeys::default(), Hosts::default());
         let (webhooks, azolla) = (WebhookSettings::default(), AzollaSettings::default());
-        Self { limits, keys, hosts, test_directives: false, backend, webhooks, azolla }
+        Self { limits, keys, anyone_may_call: false, hosts, test_directives: false, backend, webhooks, azolla }
     }
 }
 
@@ -70,12 +73,9 @@ impl Server {
     #[must_use]
     pub fn new(engine: Arc<Engine>, settings: ServerSettings) -> Self {
         let (stop, stopping) = watch::channel(false);
-        let ServerSettings { limits, keys, hosts, test_directives, backend, webhooks, azolla } = settings;
-        let bounds = Bounds {
-            most: limits.connections,
-            most_of_network: limits.connections_per_address,
-            keys: !keys.is_empty(),
-        };
+        let ServerSettings { limits, keys, anyone_may_call, hosts, test_directives, backend, webhooks, azolla } =
+            settings;
+        let bounds = Bounds { most: limits.connections, most_of_network: limits.connections_per_address };
         let connections = Connections::new(bounds);
         let metrics = Metrics::new(&limits, backend);
         engine.observe(Arc::clone(&metrics) as _);
@@ -90,7 +90,7 @@ impl Server {
             connections: Arc::clone(&connections),
             engine,
             limits,
-            keys,
+            guard: Guard::new(keys, anyone_may_call),
             hosts,
             test_directives,
             backend,
@@ -117,6 +117,25 @@ impl Server {
     pub fn with_secret_keys(self, keys: SecretKeys) -> Self {
         let _ = self.app.secrets.set(keys);
         self
+    }
+
+    /// Reads the stored keys, and answers whether callers need a key. Where they do not, only those on this machine
+    /// should be able to reach the server.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn needs_keys(&self) -> Result<bool, EngineError> {
+        self.app.guard.read(&self.app.engine).await?;
+        Ok(!self.app.guard.is_open())
+    }
+
+    /// All endpoints, with the scope that each needs: by their paths.
+    #[must_use]
+    pub fn endpoints() -> Vec<EndpointInfo> {
+        let (_, table) = endpoints().finish(ojs::no_such_path);
+        let mut all: Vec<EndpointInfo> = table.entries().iter().map(EndpointInfo::of).collect();
+        all.sort_by_key(|endpoint| (endpoint.path, endpoint.method));
+        all
     }
 
     /// Who is to learn how the store writes, for the metrics.
@@ -155,7 +174,7 @@ pub(crate) fn endpoints() -> Endpoints {
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) limits: Limits,
-    pub(crate) keys: ApiKeys,
+    pub(crate) guard: Guard,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
     pub(crate) backend: &'static str,

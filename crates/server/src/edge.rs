@@ -1,6 +1,7 @@
 //! What every request passes on its way in and out: the caller's key, the version of the protocol, the
 //! query, the request's id, and the net under handlers that panic.
 
+use crate::access::{self, OPEN};
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::endpoints::Table;
@@ -28,9 +29,6 @@ const MEDIA_ALIAS: HeaderValue = HeaderValue::from_static("application/openjobsp
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// What may be asked without a key: the health of the server, its capabilities, and what is the same for every server.
-pub(crate) const OPEN_PATHS: [&str; 8] =
-    ["/ojs/v1/health", "/health", "/live", "/ready", "/ojs/manifest", "/openapi.json", "/docs", "/docs/style.css"];
 
 /// Whether a request names the version of the protocol.
 pub(crate) fn names_version(headers: &HeaderMap) -> bool {
@@ -65,7 +63,7 @@ async fn ojs_edge(edge: &Edge, mut request: Request, next: Next, id: HeaderValue
         true => MEDIA_ALIAS,
         false => MEDIA,
     };
-    let response = match admit(app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
+    let response = match admit(edge, &mut request).await {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
@@ -80,7 +78,7 @@ async fn ojs_edge(edge: &Edge, mut request: Request, next: Next, id: HeaderValue
 /// The same for Exosphere's API, which has other headers and other words.
 async fn exosphere_edge(edge: &Edge, mut request: Request, next: Next, id: &HeaderValue) -> Response {
     let own_id = exosphere::request_id(&edge.app, request.headers());
-    let response = match admit(&edge.app, &request).and_then(|()| read_query(&edge.table, &mut request)) {
+    let response = match admit(edge, &mut request).await {
         Ok(()) => caught(next.run(request)).await.unwrap_or_else(ApiError::into_response),
         Err(error) => error.into_response(),
     };
@@ -102,10 +100,11 @@ fn request_id(app: &App, headers: &HeaderMap) -> HeaderValue {
     })
 }
 
-fn admit(app: &App, request: &Request) -> Result<(), ApiError> {
-    let headers = request.headers();
+/// Lets a request pass, with its caller and its query read for the handler.
+async fn admit(edge: &Edge, request: &mut Request) -> Result<(), ApiError> {
+    let app = &*edge.app;
     // With a key, the caller is no page that a browser was lured into loading.
-    if app.keys.is_empty() || app.hosts.are_named() {
+    if app.guard.is_open() || app.hosts.are_named() {
         app.hosts.admit(request).map_err(|host| {
             let message = format!(
                 "found the host {host:?}; this server is called as localhost, by its address, or by a name of the \
@@ -114,12 +113,27 @@ fn admit(app: &App, request: &Request) -> Result<(), ApiError> {
             ApiError::new(Code::Misdirected, message)
         })?;
     }
-    if !OPEN_PATHS.contains(&request.uri().path()) && !app.keys.admit(headers) {
-        return Err(ApiError::new(
-            Code::Unauthorized,
-            "this server needs a key, and the request has none that it knows",
-        ));
+    let entry = edge.table.entry(request);
+    let rule = entry.map(|entry| entry.rule);
+    if rule != Some(OPEN) {
+        // What is no endpoint tells so only to callers with a key.
+        let caller = app.guard.identify(&app.engine, request.headers()).await?;
+        request.extensions_mut().insert(caller);
     }
+    check_headers(request.headers())?;
+    let query = match (request.uri().query(), entry) {
+        (Some(text), Some(entry)) => Query::read(text, entry.takes),
+        _ => Ok(Query::default()),
+    };
+    if let Some(rule) = rule {
+        access::check(app, request, rule, query.as_ref().ok()).await?;
+    }
+    request.extensions_mut().insert(query?);
+    Ok(())
+}
+
+/// Refuses what comes from elsewhere, or in another version of the protocol.
+fn check_headers(headers: &HeaderMap) -> Result<(), ApiError> {
     if let Some(origin) = headers.get(header::ORIGIN)
         && !same_origin(origin, headers.get(header::HOST))
     {
@@ -131,17 +145,6 @@ fn admit(app: &App, request: &Request) -> Result<(), ApiError> {
         let found = String::from_utf8_lossy(version.as_bytes()).into_owned();
         let message = format!("found OJS-Version {found:?}; allowed are 1 and what starts with 1.");
         return Err(ApiError::new(Code::Unsupported, message));
-    }
-    Ok(())
-}
-
-/// Reads the query of a request, and leaves it with the request for the handler.
-fn read_query(table: &Table, request: &mut Request) -> Result<(), ApiError> {
-    if let Some(text) = request.uri().query()
-        && let Some(known) = table.parameters(request)
-    {
-        let query = Query::read(text, known)?;
-        request.extensions_mut().insert(query);
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Open Job Spec and Exosphere's API over HTTP, and Azolla's protocol over gRPC. It translates requests into commands
 //! of the engine; no rule about jobs is here.
 
+mod access;
 mod api_error;
 mod app;
-mod auth;
 mod azolla;
 mod backups;
 mod discards;
@@ -24,10 +24,11 @@ mod response;
 mod secrets;
 mod webhooks;
 
+pub use access::{ApiKeys, SHORTEST_KEY};
 pub use app::{Server, ServerSettings};
-pub use auth::{ApiKeys, SHORTEST_KEY};
 pub use azolla::AzollaSettings;
 pub use backups::{Backup, BackupError, BackupLabel, BackupSchedule, backups_in};
+pub use endpoints::EndpointInfo;
 pub use hosts::Hosts;
 pub use limits::Limits;
 pub use local::LocalStore;

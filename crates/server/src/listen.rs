@@ -56,10 +56,12 @@ impl Server {
     pub async fn serve(&self, listener: TcpListener, stopped: impl Future<Output = ()>) {
         let mut accepting = Accepting::new(self, listener);
         let mut stopped = pin!(stopped);
+        let mut following = pin!(self.app.guard.follow(&self.app.engine));
         loop {
             tokio::select! {
                 () = &mut stopped => break,
                 () = accepting.next() => {}
+                () = &mut following => {}
             }
         }
         drop(accepting);
@@ -118,6 +120,7 @@ impl Accepting {
     }
 
     async fn peer(&self, client: IpAddr) -> Result<Taken, Limit> {
+        self.connections.ask_for_keys(!self.app.guard.is_open());
         loop {
             match self.connections.take(client, Instant::now()) {
                 Found::Peer(taken) => return Ok(taken),

@@ -71,7 +71,7 @@ impl SecretKeys {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
         // Writing into a text cannot fail.
         let _ = write!(out, "{byte:02x}");
@@ -79,7 +79,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
     let (pairs, rest) = digits.as_chunks::<2>();
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())

@@ -30,6 +30,8 @@ pub(crate) struct ServerConfig {
     pub(crate) backup_schedule: Option<BackupSchedule>,
     pub(crate) threads: usize,
     pub(crate) keys: ApiKeys,
+    /// Whether everyone may call, without any key.
+    pub(crate) anyone_may_call: bool,
     /// The keys for secrets that callers store.
     pub(crate) secret_keys: SecretKeys,
     pub(crate) hosts: Hosts,
@@ -57,9 +59,10 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
     let mut from = Reader { sources, problems: sources.problems.clone() };
     let keys = from.keys();
     let secret_keys = from.secret_keys();
-    let listen = from.listen("listen", &keys);
+    let listen = from.listen("listen");
+    let anyone_may_call = from.anyone_may_call(&keys);
     let has_azolla = !from.text("azolla_listen").is_empty();
-    let azolla_listen = has_azolla.then(|| from.listen("azolla_listen", &keys)).flatten();
+    let azolla_listen = has_azolla.then(|| from.listen("azolla_listen")).flatten();
     let azolla = from.azolla();
     let (hosts, test_directives) = (from.hosts(), from.flag("allow_test_directives"));
     let webhooks = WebhookSettings {
@@ -92,6 +95,7 @@ pub(super) fn build(sources: &Sources) -> Result<ServerConfig, Problems> {
             backup_schedule,
             threads,
             keys,
+            anyone_may_call,
             secret_keys,
             hosts,
             test_directives,

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 impl Reader<'_> {
     /// An address. Only a server with keys may be reached from other machines.
-    pub(super) fn listen(&mut self, key: &str, keys: &ApiKeys) -> Option<SocketAddr> {
+    pub(super) fn listen(&mut self, key: &str) -> Option<SocketAddr> {
         let text = self.text(key);
         let address = text.as_str().to_socket_addrs().ok().and_then(|mut found| found.next());
         let Some(address) = address else {
@@ -14,14 +14,16 @@ impl Reader<'_> {
             self.wrong(key, &message);
             return None;
         };
-        if !address.ip().is_loopback() && keys.is_empty() {
-            let message = format!(
-                "found \"{text}\", which other machines can reach; allowed without a key are loopback addresses: \
-                 set api_key_file (or REDRIVE_API_KEY), or listen on 127.0.0.1"
-            );
-            self.wrong(key, &message);
-        }
         Some(address)
+    }
+
+    /// Whether everyone may call. That, and a key, are not wanted at the same time.
+    pub(super) fn anyone_may_call(&mut self, keys: &ApiKeys) -> bool {
+        let anyone = self.flag("anyone_may_call");
+        if anyone && !keys.is_empty() {
+            self.wrong("anyone_may_call", "found together with a key, which nobody would need; keep one of them");
+        }
+        anyone
     }
 
     pub(super) fn azolla(&mut self) -> AzollaSettings {

@@ -106,6 +106,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting!("api_key", Kind::Secret, "", "an API key for callers; best set in the environment"),
     setting!("api_key_file", Kind::Named("a file"), "", "a file with API keys, one on each line"),
     setting!(
+        "anyone_may_call",
+        Kind::Flag,
+        "false",
+        "whether everyone who reaches the server may call it, without any key"
+    ),
+    setting!(
         "secrets_key_file",
         Kind::Named("a file"),
         "",

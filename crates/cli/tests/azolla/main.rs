@@ -109,6 +109,31 @@ fn clients_and_a_shepherd_in_python_run_on_postgresql() {
 }
 
 #[test]
+fn callers_wait_on_one_node_for_tasks_that_end_on_another() {
+    let folder = Folder::new("azolla-nodes");
+    let store = schema("azolla_nodes");
+    let nodes = [(); 2].map(|()| Server::start_at(&["--store", &store], &settings("127.0.0.1:0")));
+    let [one, other] = nodes.each_ref().map(address);
+    let output = program(&one, &folder, "nodes").arg(other).output().expect("Python runs");
+    let logs = nodes.each_ref().map(Server::log_lines);
+    assert!(output.status.success(), "{}{}{logs:?}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn the_explanation_says_that_task_error_stands_for_every_type() {
+    let folder = Folder::new("azolla-explained");
+    let server = Server::start_at(&["--data", &folder.at("data")], &settings("127.0.0.1:0"));
+    let output = program(&address(&server), &folder, "any_error").output().expect("Python runs");
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let sentence = "TaskError in its list of errors to retry stands for every type in tasks of Azolla's clients.";
+    for (line, says) in stdout(&output).lines().zip([2, 0]) {
+        let explained = server.printed(&["job", "explain", line]);
+        assert_eq!(explained.matches(sentence).count(), says, "{explained}");
+    }
+    assert_eq!(stdout(&output).lines().count(), 2);
+}
+
+#[test]
 fn every_task_ends_as_its_policy_says_when_everything_is_killed_on_a_folder() {
     let folder = Folder::new("azolla-killed-store");
     killed("azolla-killed", &["--data", &folder.at("data")]);

@@ -1,6 +1,7 @@
 """A client and a shepherd of Azolla's protocol, made from the definition, that behave as Azolla's own.
 
-usage: programs.py ADDRESS FOLDER all | killed | shepherd | alone
+usage: programs.py ADDRESS FOLDER all | killed | shepherd | alone | any_error
+       programs.py ADDRESS FOLDER nodes OTHER-ADDRESS
 """
 
 import json
@@ -18,7 +19,7 @@ from pathlib import Path
 import grpc
 from grpc_tools import protoc
 
-ADDRESS, FOLDER, PROGRAM = sys.argv[1:4]
+ADDRESS, FOLDER, PROGRAM, *OTHER = sys.argv[1:]
 PROTO = Path(__file__).resolve().parents[3] / "azolla" / "proto"
 
 
@@ -40,8 +41,8 @@ common, orchestrator, services = generated()
 OPTIONS = [("grpc.keepalive_time_ms", 30_000), ("grpc.max_receive_message_length", 4 << 20)]
 
 
-def channel():
-    return grpc.insecure_channel(ADDRESS, options=OPTIONS)
+def channel(address=ADDRESS):
+    return grpc.insecure_channel(address, options=OPTIONS)
 
 
 # The shepherd
@@ -114,11 +115,11 @@ def client(opened):
     return services.ClientServiceStub(opened)
 
 
-def policy(most, wait=0.05):
+def policy(most, wait=0.05, retried="ValueError"):
     made = common.RetryPolicy(version=1)
     made.stop.max_attempts = most
     made.wait.fixed.delay = wait
-    made.retry.include_errors.append("ValueError")
+    made.retry.include_errors.append(retried)
     return made
 
 
@@ -209,6 +210,32 @@ def alone():
         assert wait(stub, three).error.type == "exec.no_report"
 
 
+def any_error():
+    """Two tasks that fail twice with a ValueError: one whose policy retries any error, and one that names it."""
+    threading.Thread(target=Shepherd(4).serve, daemon=True).start()
+    with channel() as opened:
+        stub = client(opened)
+        for number, retried in enumerate(["TaskError", "ValueError"]):
+            task_id = stub.CreateTask(request("fail_twice", [number], policy(5, retried=retried))).task_id
+            check("fail_twice", number, wait(stub, task_id))
+            print(task_id)
+
+
+def nodes():
+    """Tasks run on one node and are created on both; callers of both wait for each of them."""
+    with channel() as opened, channel(*OTHER) as other, ThreadPoolExecutor(40) as pool:
+        here, there = client(opened), client(other)
+        # No shepherd is there yet, so that callers wait while the tasks run.
+        names = ["echo", "echo", "fail_twice", "fail_twice", "fatal", "fatal"]
+        ids = [(here, there)[n % 2].CreateTask(request(name, [n], policy(5))).task_id for n, name in enumerate(names)]
+        waiters = [(name, n, pool.submit(wait, stub, task_id)) for n, (name, task_id) in enumerate(zip(names, ids))
+                   for stub in (here, there)]
+        assert wait(there, ids[0], 300).status_code == orchestrator.WAIT_FOR_TASK_STATUS_TIMEOUT
+        threading.Thread(target=Shepherd(4).serve, daemon=True).start()
+        for name, number, answer in waiters:
+            check(name, number, answer.result(timeout=60))
+
+
 # Everything is killed
 
 
@@ -247,7 +274,9 @@ def killed():
             shepherd.kill()
 
 
-{"all": all_calls, "alone": alone, "killed": killed, "shepherd": lambda: Shepherd(4).serve()}[PROGRAM]()
+PROGRAMS = {"all": all_calls, "alone": alone, "any_error": any_error, "killed": killed, "nodes": nodes,
+            "shepherd": lambda: Shepherd(4).serve()}
+PROGRAMS[PROGRAM]()
 # Threads that run tasks for ever are no reason to stay.
 sys.stdout.flush()
 os._exit(0)

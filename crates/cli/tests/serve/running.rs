@@ -28,9 +28,13 @@ impl Running {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut running = Self { child, stderr, address: String::new(), printed: Vec::new() };
-        while !running.line().contains("found ") {}
-        let first = running.printed[0].clone();
-        running.address = first.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        // The store is opened first: whether callers need a key is stored there too.
+        running.address = loop {
+            let line = running.line();
+            if let Some((_, behind)) = line.split_once("http://") {
+                break behind.split(' ').next().unwrap().to_owned();
+            }
+        };
         running
     }
 

@@ -182,9 +182,13 @@ fn an_unknown_setting_or_a_name_that_never_matches_suggests_the_right_one() {
 fn other_machines_are_admitted_only_with_a_key_and_keys_are_hidden() {
     let dir = folder("keys");
     let key = "0123456789abcdef0123456789abcdef";
-    let open = redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).output().unwrap();
-    assert_eq!(open.status.code(), Some(2));
+    let open = redrive(&dir).args(["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(open.status.code(), Some(1));
     assert!(text_of(&open).contains("which other machines can reach"), "{}", text_of(&open));
+    assert!(text_of(&open).contains("set anyone_may_call = true"), "{}", text_of(&open));
+    let both = ["config", "--set", "anyone_may_call=true"];
+    let both = redrive(&dir).args(both).env("REDRIVE_API_KEY", key).output().unwrap();
+    assert!(text_of(&both).contains("anyone_may_call: found together with a key"), "{}", text_of(&both));
     let with_key =
         redrive(&dir).args(["config", "--listen", "0.0.0.0:0"]).env("REDRIVE_API_KEY", key).output().unwrap();
     assert!(with_key.status.success(), "{}", text_of(&with_key));

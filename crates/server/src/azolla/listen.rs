@@ -4,7 +4,9 @@ use super::Protocol;
 use super::clients::Clients;
 use super::cluster::Cluster;
 use super::connection::Connection;
-use crate::app::Server;
+use crate::access::Scope;
+use crate::api_error::Code;
+use crate::app::{App, Server};
 use crate::listen::stop_of;
 use redrive_azolla::LONGEST_MESSAGE;
 use redrive_azolla::orchestrator::client_service_server::ClientServiceServer;
@@ -16,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::service::InterceptorLayer;
+use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Status};
 use tracing::warn;
 
@@ -42,18 +44,12 @@ impl Server {
         let clients =
             ClientServiceServer::new(Clients(Arc::clone(&protocol))).max_decoding_message_size(LONGEST_MESSAGE);
         let cluster = ClusterServiceServer::new(Cluster(protocol)).max_decoding_message_size(LONGEST_REPORT);
-        let keys = app.keys.clone();
-        let admit = move |request: Request<()>| {
-            if keys.is_empty() || keys.admit(&request.metadata().clone().into_headers()) {
-                return Ok(request);
-            }
-            Err(Status::unauthenticated("this server needs a key, and the call has none that it knows"))
-        };
+        let clients = InterceptedService::new(clients, admitting(Arc::clone(app), Scope::Enqueue));
+        let cluster = InterceptedService::new(cluster, admitting(Arc::clone(app), Scope::Work));
         let service = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE.0))
             .http2_keepalive_timeout(Some(KEEPALIVE.1))
             .max_concurrent_streams(CALLS)
-            .layer(InterceptorLayer::new(admit))
             .add_service(clients)
             .add_service(cluster);
         let (connections, incoming) = mpsc::channel(1);
@@ -72,6 +68,15 @@ impl Server {
             Ok(ended) => told(ended),
             Err(_) => warn!("connections over gRPC did not end in time and are cut off (limits.drain)"),
         }
+    }
+}
+
+/// Admits callers whose key has this scope, for all queues.
+fn admitting(app: Arc<App>, scope: Scope) -> impl Fn(Request<()>) -> Result<Request<()>, Status> + Clone {
+    move |request| match app.guard.admits(&app.engine, &request.metadata().clone().into_headers(), scope) {
+        Ok(()) => Ok(request),
+        Err(error) if error.code == Code::Forbidden => Err(Status::permission_denied(error.message)),
+        Err(error) => Err(Status::unauthenticated(error.message)),
     }
 }
 

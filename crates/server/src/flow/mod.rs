@@ -8,6 +8,7 @@ mod request;
 mod runs;
 mod stream;
 
+use crate::access::{Queues, admin, enqueue, read};
 use crate::api_error::{ApiError, Code};
 use crate::endpoints::Endpoints;
 use axum::http::Uri;
@@ -23,16 +24,16 @@ pub(crate) fn is_path(uri: &Uri) -> bool {
 /// Adds all paths.
 pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
     endpoints
-        .get("/flows/v1/definitions", list::DEFINITIONS, list::definitions)
-        .put("/flows/v1/definitions/{name}", &[], definitions::put)
-        .get("/flows/v1/definitions/{name}", &["version"], definitions::get)
-        .delete("/flows/v1/definitions/{name}", &[], definitions::delete)
-        .get("/flows/v1/runs", list::RUNS, list::runs)
-        .post("/flows/v1/runs", &[], runs::start)
-        .get("/flows/v1/runs/{id}", &[], runs::get)
-        .delete("/flows/v1/runs/{id}", &[], runs::cancel)
-        .get("/flows/v1/runs/{id}/history", &["after", "limit"], runs::history)
-        .get("/flows/v1/runs/{id}/events", &["last_event_id"], stream::open)
+        .get("/flows/v1/definitions", read(Queues::All), list::DEFINITIONS, list::definitions)
+        .put("/flows/v1/definitions/{name}", admin(Queues::All), &[], definitions::put)
+        .get("/flows/v1/definitions/{name}", read(Queues::All), &["version"], definitions::get)
+        .delete("/flows/v1/definitions/{name}", admin(Queues::All), &[], definitions::delete)
+        .get("/flows/v1/runs", read(Queues::All), list::RUNS, list::runs)
+        .post("/flows/v1/runs", enqueue(Queues::All), &[], runs::start)
+        .get("/flows/v1/runs/{id}", read(Queues::All), &[], runs::get)
+        .delete("/flows/v1/runs/{id}", enqueue(Queues::All), &[], runs::cancel)
+        .get("/flows/v1/runs/{id}/history", read(Queues::All), &["after", "limit"], runs::history)
+        .get("/flows/v1/runs/{id}/events", read(Queues::All), &["last_event_id"], stream::open)
 }
 
 /// What is stored and cannot be read.

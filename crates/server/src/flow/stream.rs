@@ -3,6 +3,7 @@
 
 use super::damaged;
 use super::runs::find;
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::edge::EVENT_STREAM;
@@ -32,6 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// `GET /flows/v1/runs/{id}/events`.
 pub(crate) async fn open(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     query: Query,
@@ -54,6 +56,7 @@ pub(crate) async fn open(
     let stream = EventStream {
         id: view.run().id,
         app,
+        caller,
         advances,
         seen,
         begun: false,
@@ -88,6 +91,8 @@ fn last_seen(headers: &HeaderMap, query: &Query) -> Result<u64, ApiError> {
 /// An open stream.
 struct EventStream {
     app: Arc<App>,
+    /// Who is told.
+    caller: Caller,
     id: RunId,
     advances: watch::Receiver<u64>,
     /// The last event that was written.
@@ -129,6 +134,7 @@ impl EventStream {
             tokio::select! {
                 biased;
                 () = stop_of(self.app.stopping.clone()) => return self.stop(),
+                () = self.app.guard.invalid(&self.app.engine, &self.caller) => return self.refuse(),
                 () = sleep_until(heartbeat) => {
                     self.ended = self.event.elapsed() >= self.app.limits.stream_idle;
                     return ":heartbeat\n\n".to_owned();
@@ -166,10 +172,18 @@ impl EventStream {
     }
 
     fn stop(&mut self) -> String {
+        self.end("server.shutdown", "the server stops; call again after the retry time")
+    }
+
+    /// The key of the client is not valid any more: when it calls again, it is told so.
+    fn refuse(&mut self) -> String {
+        self.end("unauthorized", "the key is not valid any more")
+    }
+
+    fn end(&mut self, name: &str, message: &str) -> String {
         self.ended = true;
         let mut text = String::new();
-        let data = json!({ "message": "the server stops; call again after the retry time" });
-        push(&mut text, self.seen, "server.shutdown", &data);
+        push(&mut text, self.seen, name, &json!({ "message": message }));
         text
     }
 }

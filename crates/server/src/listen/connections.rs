@@ -9,6 +9,7 @@
 use super::peer::{Peer, Seen};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -28,14 +29,14 @@ pub(crate) struct Bounds {
     pub(crate) most: usize,
     /// How many one network may have open, not counting those that have shown a key; zero for no limit.
     pub(crate) most_of_network: usize,
-    /// Whether the server asks for keys.
-    pub(crate) keys: bool,
 }
 
 /// All open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     bounds: Bounds,
+    /// Whether the server asks for keys.
+    asks_for_keys: AtomicBool,
     open: Mutex<Open>,
     freed: Notify,
 }
@@ -93,11 +94,20 @@ type Candidate<'o> = (Instant, &'o Arc<Peer>);
 
 impl Connections {
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, open: Mutex::default(), freed: Notify::new() })
+        Arc::new(Self { bounds, asks_for_keys: AtomicBool::new(false), open: Mutex::default(), freed: Notify::new() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the server asks for keys from now on.
+    pub(crate) fn ask_for_keys(&self, asks: bool) {
+        self.asks_for_keys.store(asks, Ordering::Relaxed);
+    }
+
+    fn asks_for_keys(&self) -> bool {
+        self.asks_for_keys.load(Ordering::Relaxed)
     }
 
     /// How many connections are open.
@@ -171,8 +181,10 @@ impl Connections {
             let seen = peer.seen();
             match seen.waits_since {
                 _ if seen.closing => {}
-                waits if self.bounds.keys && !seen.admitted => without_key.push((waits.unwrap_or(seen.since), peer)),
-                Some(since) if network.is_none() || !self.bounds.keys => others.push((since, peer)),
+                waits if self.asks_for_keys() && !seen.admitted => {
+                    without_key.push((waits.unwrap_or(seen.since), peer))
+                }
+                Some(since) if network.is_none() || !self.asks_for_keys() => others.push((since, peer)),
                 _ => {}
             }
         }
@@ -186,7 +198,7 @@ impl Connections {
     }
 
     fn has_shown_key(&self, seen: &Seen) -> bool {
-        self.bounds.keys && seen.admitted
+        self.asks_for_keys() && seen.admitted
     }
 
     /// Tells those to close that have waited the longest, of the network that has the most of them.
@@ -214,7 +226,9 @@ mod tests {
     const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 
     fn connections(most: usize, most_of_network: usize, keys: bool) -> Arc<Connections> {
-        Connections::new(Bounds { most, most_of_network, keys })
+        let connections = Connections::new(Bounds { most, most_of_network });
+        connections.ask_for_keys(keys);
+        connections
     }
 
     fn taken(found: Found) -> Taken {

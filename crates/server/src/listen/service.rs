@@ -26,7 +26,7 @@ impl Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        self.peer.begin(self.app.keys.admit(request.headers()));
+        self.peer.begin(self.app.guard.knows(&self.app.engine, request.headers()));
         let running = Running(Arc::clone(&self.peer));
         let request = request.map(|body| Received { body, peer: Arc::clone(&self.peer) });
         let response = self.router.call(request);

@@ -1,5 +1,6 @@
 //! What happened lately.
 
+use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::request::Query;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// How many events one answer holds where the caller does not say.
 const DEFAULT: usize = 100;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<JsonResponse, ApiError> {
     let mut problems = Vec::new();
     let limit = query.number("limit", DEFAULT, app.limits.page, &mut problems).max(1);
     let number = |cursor: &str| cursor.parse::<EventId>().ok().map(|id| id.number_in(app.boot));
@@ -32,8 +33,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
         return Err(ApiError::invalid(problems));
     }
     let queues = query.list("queues");
+    caller.check_queues(queues.iter().flatten().copied())?;
     let fits = |event: &Event| {
-        types.as_ref().is_none_or(|types| types.contains(&event.body.event_type()))
+        may_see(&caller, event)
+            && types.as_ref().is_none_or(|types| types.contains(&event.body.event_type()))
             && queues.as_ref().is_none_or(|queues| event.body.queue().is_some_and(|queue| queues.contains(&queue)))
     };
     let (events, has_more) = app.engine.events(after.unwrap_or(0), limit, fits);
@@ -41,6 +44,11 @@ pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<Js
     let cursor = cursor.or_else(|| query.get("after").map(str::to_owned)).unwrap_or_default();
     let events: Vec<Value> = events.iter().map(|event| EventView::of(event, app.boot).envelope()).collect();
     Ok(JsonResponse::json(&json!({ "events": events, "cursor": cursor, "has_more": has_more })))
+}
+
+/// Whether a caller may learn of an event: one that is limited to queues learns of theirs.
+pub(super) fn may_see(caller: &Caller, event: &Event) -> bool {
+    caller.limits().is_none() || event.body.queue().is_some_and(|queue| caller.may_use(queue))
 }
 
 /// The id of the event with this number in this process.

@@ -1,6 +1,7 @@
 //! Delivering jobs to workers.
 
 use super::envelope::push_claimed;
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::limits::Limits;
@@ -22,15 +23,23 @@ const MOST_QUEUES: usize = 100;
 /// What a fetch may say.
 const FIELDS: [&str; 6] = ["queues", "count", "worker_id", "visibility_timeout_ms", "visibility_timeout", "wait_ms"];
 
-pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn fetch(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
     let mut request = read(&payload.members()?, &app.limits)?;
+    caller.check_queues(request.queues.iter().map(|queue| &**queue))?;
     let place = if request.wait.is_zero() { None } else { Arc::clone(&app.long_polls).try_acquire_owned().ok() };
     let refused = place.is_none() && !request.wait.is_zero();
     if refused {
         request.wait = Duration::ZERO;
     }
-    let jobs = claimed(&app, request).await?;
+    let jobs = claimed(&app, &caller, request).await?;
     drop(place);
+    if jobs.is_empty() && !app.guard.is_valid(&app.engine, &caller) {
+        return Err(ApiError::new(Code::Unauthorized, "the key is not valid any more"));
+    }
     if jobs.is_empty() && refused {
         let most = app.limits.long_polls;
         let message = format!("{most} fetches are waiting for jobs already (limits.long_polls), and there is none now");
@@ -41,8 +50,15 @@ pub(crate) async fn fetch(State(app): State<Arc<App>>, payload: Payload) -> Resu
 
 /// Claims jobs for a worker that is running. One that is quiet, drains or ends waits as long as it asked for and gets
 /// none: an answer at once would have it ask again at once.
-async fn claimed(app: &Arc<App>, request: ClaimRequest) -> Result<Vec<Job>, ApiError> {
-    let (worker, stopped) = (Arc::clone(&request.worker), stop_of(app.stopping.clone()));
+async fn claimed(app: &Arc<App>, caller: &Caller, request: ClaimRequest) -> Result<Vec<Job>, ApiError> {
+    let worker = Arc::clone(&request.worker);
+    let (owner, caller) = (Arc::clone(app), caller.clone());
+    let stopped = async move {
+        tokio::select! {
+            () = stop_of(owner.stopping.clone()) => {}
+            () = owner.guard.invalid(&owner.engine, &caller) => {}
+        }
+    };
     if worker.is_empty() {
         return Ok(app.engine.claim_or_release(request, stopped).await?);
     }

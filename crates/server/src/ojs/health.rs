@@ -71,7 +71,7 @@ pub(crate) async fn live() -> JsonResponse {
 /// `GET /ready`.
 pub(crate) async fn ready(State(app): State<Arc<App>>, headers: HeaderMap) -> JsonResponse {
     let reasons = reasons(&app).await;
-    let insider = app.keys.admit(&headers);
+    let insider = app.guard.knows(&app.engine, &headers);
     let shown = |reason: &Reason| {
         let mut shown = json!({ "code": reason.code, "blocks": reason.blocks });
         if insider {

@@ -2,6 +2,7 @@
 
 use super::settle::token;
 use super::workers::describe;
+use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::limits::Limits;
@@ -39,12 +40,20 @@ const BEAT_FIELDS: [&str; 16] = [
 ];
 
 /// `POST /workers/heartbeat`, of the worker protocol.
-pub(crate) async fn heartbeat(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    answer(&app, read(&payload.members()?, &app.limits, CountOfJobs::NeedsIds)?).await
+pub(crate) async fn heartbeat(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
+    answer(&app, &caller, read(&payload.members()?, &app.limits, CountOfJobs::NeedsIds)?).await
 }
 
 /// `POST /workers/beat`, of the page about graceful shutdown: the same, and a number of jobs needs no ids.
-pub(crate) async fn beat(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn beat(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     members.only(&BEAT_FIELDS, &mut problems);
@@ -54,13 +63,14 @@ pub(crate) async fn beat(State(app): State<Arc<App>>, payload: Payload) -> Resul
     if !problems.is_empty() {
         return Err(ApiError::invalid(problems));
     }
-    answer(&app, read(&members, &app.limits, CountOfJobs::IsEnough)?).await
+    answer(&app, &caller, read(&members, &app.limits, CountOfJobs::IsEnough)?).await
 }
 
-async fn answer(app: &App, beat: Beat) -> Result<JsonResponse, ApiError> {
+async fn answer(app: &App, caller: &Caller, beat: Beat) -> Result<JsonResponse, ApiError> {
     let Beat { worker, report, lease_refs, span } = beat;
+    let ids: Vec<JobId> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
+    caller.check_jobs(app, &ids).await?;
     let wanted = worker.map_or(WorkerState::Running, |worker| app.engine.note_heartbeat(&worker, report));
-    let ids: Vec<_> = lease_refs.iter().map(|lease_ref| lease_ref.id).collect();
     let extended = if lease_refs.is_empty() { Vec::new() } else { app.engine.extend(lease_refs, span).await? };
     let mut out = Vec::with_capacity(128 + ids.len() * 48);
     out.extend_from_slice(b"{\"acknowledged\":true");

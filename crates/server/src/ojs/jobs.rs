@@ -4,6 +4,7 @@ use super::envelope::{flattened, push_bare_job, push_job, push_members};
 use super::intake;
 use super::names::id_in_path;
 use super::repeat::{self, Work};
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::request::{IdempotencyKey, Payload, Trace};
@@ -18,15 +19,18 @@ use std::sync::Arc;
 
 pub(crate) async fn enqueue(
     State(app): State<Arc<App>>,
+    caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     trace: Trace,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let now = app.engine.now();
     let job = intake::read_traced(&app, &payload.members()?, key.as_deref(), &trace, now)?;
+    caller.check_queues([&*job.queue])?;
     let work = Work::of(&job);
     let mut enqueued = app.engine.submit(vec![job]).await?;
     let mut deduplicated = false;
+    check_answered(&caller, &enqueued)?;
     let (job, status) = match enqueued.pop() {
         Some(Enqueued::Created(job) | Enqueued::Replaced { job, .. }) => (job, StatusCode::CREATED),
         Some(Enqueued::Ignored(job)) => {
@@ -54,6 +58,7 @@ pub(crate) async fn enqueue(
 
 pub(crate) async fn enqueue_batch(
     State(app): State<Arc<App>>,
+    caller: Caller,
     IdempotencyKey(key): IdempotencyKey,
     trace: Trace,
     payload: Payload,
@@ -92,8 +97,10 @@ pub(crate) async fn enqueue_batch(
     if !invalid.is_empty() {
         return Err(invalid.into());
     }
+    caller.check_queues(read.iter().map(|job| &*job.queue))?;
     let works: Vec<Work> = read.iter().map(Work::of).collect();
     let enqueued = app.engine.submit(read).await?;
+    check_answered(&caller, &enqueued)?;
     repeat::check_batch(&works, &enqueued)?;
     let mut out = Vec::with_capacity(count * 1_024);
     out.extend_from_slice(b"{\"jobs\":[");
@@ -117,6 +124,11 @@ pub(crate) async fn enqueue_batch(
     repeat::push_places(&mut out, "deduplicated", &enqueued, |answer| matches!(answer, Enqueued::Ignored(_)));
     out.push(b'}');
     Ok(JsonResponse::ok(out).status(StatusCode::CREATED))
+}
+
+/// A job that was there before may be in another queue than the one that was asked for.
+fn check_answered(caller: &Caller, enqueued: &[Enqueued]) -> Result<(), ApiError> {
+    caller.check_queues(enqueued.iter().map(|enqueued| &*enqueued.job().spec.queue))
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<JsonResponse, ApiError> {

@@ -3,6 +3,7 @@
 use super::envelope::shown;
 use super::names::id_in_path;
 use super::settle::{lease_ref, token};
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::request::Payload;
@@ -17,13 +18,20 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// `POST /workers/progress`, as client libraries call it: in percent.
-pub(crate) async fn report(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn report(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     let lease_ref = lease_ref(&members, &app.limits, &mut problems);
     let report = read(&app, &members, "percentage", 100.0, &mut problems);
     match lease_ref {
-        Some(lease_ref) if problems.is_empty() => noted(&app, lease_ref, report).await,
+        Some(lease_ref) if problems.is_empty() => {
+            caller.check_jobs(&app, &[lease_ref.id]).await?;
+            noted(&app, lease_ref, report).await
+        }
         _ => Err(ApiError::invalid(problems)),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::lists::{Pages, named_page};
 use super::names::queue_in_path;
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::request::{NamesVersion, Payload, Query};
@@ -17,8 +18,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tracing::info;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let queues = own_queues(&app).await?;
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, query: Query) -> Result<JsonResponse, ApiError> {
+    let queues = queues_for(&app, &caller).await?;
     let (page, shown) = named_page(&query, Pages::Plain, &app.limits, &queues, |queue| &queue.name)?;
     let mut out = b"{\"queues\":[".to_vec();
     for (index, queue) in page.iter().enumerate() {
@@ -162,6 +163,13 @@ const NAMED: usize = 20;
 pub(super) async fn own_queues(app: &App) -> Result<Vec<Queue>, ApiError> {
     let mut queues = app.engine.queues().await?;
     queues.retain(|queue| !queue.name.starts_with(RESERVED_QUEUES));
+    Ok(queues)
+}
+
+/// Those of them that a caller may use.
+pub(super) async fn queues_for(app: &App, caller: &Caller) -> Result<Vec<Queue>, ApiError> {
+    let mut queues = own_queues(app).await?;
+    queues.retain(|queue| caller.may_use(&queue.name));
     Ok(queues)
 }
 

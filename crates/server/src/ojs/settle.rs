@@ -1,6 +1,7 @@
 //! Ending runs: success, failure, and releasing; one by one or many at once.
 
 use super::failure;
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::limits::Limits;
@@ -11,7 +12,7 @@ use redrive_engine::Ending;
 use redrive_ojs::json::{Members, check_nested, items, member, push_str, push_u64};
 use redrive_ojs::{Invalid, max_attempts, push_id, push_moment, push_ms};
 use redrive_policy::{Moment, Problem, Span};
-use redrive_store::{LeaseRef, Settled, State as JobState, Token, Transition};
+use redrive_store::{JobId, LeaseRef, Settled, State as JobState, Token, Transition};
 use std::sync::Arc;
 
 /// What kind of report it is.
@@ -41,16 +42,25 @@ impl Kind {
     }
 }
 
-pub(crate) async fn ack(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    settle_one(&app, &payload, Kind::Ack).await
+pub(crate) async fn ack(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
+    settle_one(&app, &caller, &payload, Kind::Ack).await
 }
 
-pub(crate) async fn nack(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
-    settle_one(&app, &payload, Kind::Nack).await
+pub(crate) async fn nack(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
+    settle_one(&app, &caller, &payload, Kind::Nack).await
 }
 
-async fn settle_one(app: &App, payload: &Payload, kind: Kind) -> Result<JsonResponse, ApiError> {
+async fn settle_one(app: &App, caller: &Caller, payload: &Payload, kind: Kind) -> Result<JsonResponse, ApiError> {
     let SettleRequest { lease_ref, ending } = SettleRequest::read(app, &payload.members()?, kind, app.engine.now())?;
+    caller.check_jobs(app, &[lease_ref.id]).await?;
     let settled = app.engine.settle(vec![(lease_ref, ending)]).await?.pop();
     let mut out = vec![b'{'];
     push_reply(&mut out, &settled.ok_or_else(unsaid)??);
@@ -64,7 +74,11 @@ fn unsaid() -> ApiError {
 }
 
 /// Many reports in one request; each is answered for itself, in the order given.
-pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -> Result<JsonResponse, ApiError> {
+pub(crate) async fn settle_many(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    payload: Payload,
+) -> Result<JsonResponse, ApiError> {
     let members = payload.members()?;
     let mut problems = Vec::new();
     members.only(&["settlements"], &mut problems);
@@ -86,6 +100,8 @@ pub(crate) async fn settle_many(State(app): State<Arc<App>>, payload: Payload) -
             endings.push((report.lease_ref, report.ending));
         }));
     }
+    let ids: Vec<JobId> = endings.iter().map(|(lease_ref, _)| lease_ref.id).collect();
+    caller.check_jobs(&app, &ids).await?;
     let settled = if endings.is_empty() { Vec::new() } else { app.engine.settle(endings).await? };
     let mut settled = settled.into_iter();
     let answers = answers.into_iter().map(|answer| {

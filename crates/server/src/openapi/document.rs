@@ -4,9 +4,9 @@ use super::groups::GROUPS;
 use super::operation::{Answer, Group, Operation};
 use super::parameters::Parameters;
 use super::schemas;
+use crate::access::Access;
 use crate::api_error::Code;
-use crate::edge::OPEN_PATHS;
-use crate::endpoints::{Parameters as Names, Table};
+use crate::endpoints::{Entry, Table};
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ const ABOUT: &str = include_str!("about.md");
 /// The whole document.
 pub(super) fn of(table: &Table) -> Value {
     let (mut parts, mut paths) = (Parts::default(), Map::new());
-    for (method, path, names) in table.entries() {
-        let Some((group, operation)) = find(method.as_str(), path) else { continue };
-        let described = parts.describe(group, operation, names);
-        paths.entry(path).or_insert_with(|| json!({}))[method.as_str().to_lowercase()] = described;
+    for entry in table.entries() {
+        let Some((group, operation)) = find(entry.method.as_str(), entry.path) else { continue };
+        let described = parts.describe(group, operation, entry);
+        paths.entry(entry.path).or_insert_with(|| json!({}))[entry.method.as_str().to_lowercase()] = described;
     }
     let tags: Vec<Value> =
         GROUPS.iter().map(|group| json!({ "name": group.name, "description": group.about })).collect();
@@ -61,19 +61,21 @@ struct Parts {
 }
 
 impl Parts {
-    fn describe(&mut self, group: &Group, operation: &Operation, names: Names) -> Value {
+    fn describe(&mut self, group: &Group, operation: &Operation, entry: &Entry) -> Value {
         let Operation { method, path, summary, about, .. } = *operation;
         let mut described =
             json!({ "tags": [group.name], "operationId": operation_id(method, path), "summary": summary });
         if !about.is_empty() {
             described["description"] = about.into();
         }
-        let is_open = OPEN_PATHS.contains(&path);
-        if is_open {
-            described["security"] = json!([]);
-        }
+        described["security"] = match entry.rule.access {
+            Access::Open => json!([]),
+            // A server without keys admits everyone.
+            Access::Needs(scope) => json!([{ "bearer": [scope.name()] }, { "key": [scope.name()] }, {}]),
+        };
+        let is_open = entry.rule.access == Access::Open;
         let mut parameters: Vec<Value> = self.parameters.of_path(path).collect();
-        parameters.extend(names.iter().map(|name| self.parameters.of_query(path, name)));
+        parameters.extend(entry.takes.iter().map(|name| self.parameters.of_query(path, name)));
         let version = operation.is_ojs().then_some("OJS-Version");
         parameters.extend(operation.headers.iter().copied().chain(version).map(|name| self.parameters.header(name)));
         if !parameters.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::openapi;
 use super::page::{STYLE, page};
+use crate::access::OPEN;
 use crate::endpoints::Endpoints;
 use axum::http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -14,7 +15,12 @@ const POLICY: &str =
 
 /// Adds the paths under which the description is read.
 pub(crate) fn add(endpoints: Endpoints) -> Endpoints {
-    endpoints.get("/openapi.json", &[], json).get("/docs", &[], docs).get("/docs/style.css", &[], style)
+    endpoints.get("/openapi.json", OPEN, &[], json).get("/docs", OPEN, &[], docs).get(
+        "/docs/style.css",
+        OPEN,
+        &[],
+        style,
+    )
 }
 
 async fn json() -> impl IntoResponse {

@@ -9,6 +9,7 @@ mod create;
 mod ends;
 #[path = "../http/faulty.rs"]
 mod faulty;
+mod keys;
 mod policies;
 mod streams;
 mod wait;

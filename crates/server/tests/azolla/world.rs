@@ -123,7 +123,7 @@ impl World {
     }
 }
 
-async fn channel(address: SocketAddr) -> Channel {
+pub(crate) async fn channel(address: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
 }
 

@@ -7,7 +7,7 @@ mod log;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use redrive_engine::{Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness};
+use redrive_engine::{Clock, Engine, Layers, ManualClock, Randomness, RunLimits, Settings, SystemRandomness, Wall};
 use redrive_policy::{Moment, Span};
 pub(crate) use redrive_server::Leases;
 use redrive_server::{
@@ -16,7 +16,7 @@ use redrive_server::{
 use redrive_store::{Memory, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use tower::ServiceExt;
 
 /// 2026-02-13T10:00:00Z: the clock of every test starts here.
@@ -27,7 +27,23 @@ pub(crate) struct Harness {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Server,
     pub(crate) log: log::Lines,
-    clock: Arc<ManualClock>,
+    clock: Arc<HarnessClock>,
+}
+
+/// Elapsed time that stands still until it is moved, and a wall clock that can be set.
+struct HarnessClock {
+    elapsed: ManualClock,
+    ahead_us: AtomicI64,
+}
+
+impl Clock for HarnessClock {
+    fn now(&self) -> Moment {
+        self.elapsed.now()
+    }
+
+    fn wall(&self) -> Wall {
+        Wall { ahead_us: self.ahead_us.load(Ordering::Relaxed), ..Wall::default() }
+    }
 }
 
 /// The parts of a harness; the defaults are those of a server.
@@ -37,6 +53,7 @@ pub(crate) struct Parts {
     pub(crate) layers: Layers,
     pub(crate) limits: Limits,
     pub(crate) keys: ApiKeys,
+    pub(crate) anyone_may_call: bool,
     pub(crate) local: Option<LocalStore>,
     pub(crate) hosts: Hosts,
     pub(crate) test_directives: bool,
@@ -54,6 +71,7 @@ impl Default for Parts {
             layers: Layers::ojs_default().expect("the defaults are valid"),
             limits: Limits::default(),
             keys: ApiKeys::default(),
+            anyone_may_call: false,
             local: None,
             hosts: Hosts::default(),
             test_directives: false,
@@ -96,7 +114,8 @@ impl Harness {
 
     /// A server that starts at a given time; on the store of another harness, that is a restart.
     pub(crate) fn at(parts: Parts, micros: i64) -> Self {
-        let clock = Arc::new(ManualClock::at(Moment::from_micros(micros)));
+        let elapsed = ManualClock::at(Moment::from_micros(micros));
+        let clock = Arc::new(HarnessClock { elapsed, ahead_us: AtomicI64::new(0) });
         let settings = Settings::new(parts.layers);
         let engine = Engine::new(parts.store, Arc::clone(&clock) as _, parts.randomness, settings);
         let programs = redrive_server::programs(&parts.limits, parts.leases);
@@ -105,6 +124,7 @@ impl Harness {
         let settings = ServerSettings {
             limits: parts.limits,
             keys: parts.keys,
+            anyone_may_call: parts.anyone_may_call,
             hosts: parts.hosts,
             test_directives: parts.test_directives,
             backend: "memory",
@@ -122,14 +142,19 @@ impl Harness {
 
     /// Advances the clock, and carries out what is due by then.
     pub(crate) async fn advance_ms(&self, ms: f64) {
-        self.clock.advance(Span::saturating_ms(ms));
+        self.clock.elapsed.advance(Span::saturating_ms(ms));
         self.engine.sweep().await.expect("the store answers");
         self.engine.advance().await.expect("the store answers");
     }
 
     /// Moves the clock and nothing else.
     pub(crate) fn advance_clock_ms(&self, ms: f64) {
-        self.clock.advance(Span::saturating_ms(ms));
+        self.clock.elapsed.advance(Span::saturating_ms(ms));
+    }
+
+    /// Sets the wall clock forward, or back.
+    pub(crate) fn step_clock_ms(&self, ms: i64) {
+        self.clock.ahead_us.fetch_add(1_000 * ms, Ordering::Relaxed);
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {

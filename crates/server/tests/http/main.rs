@@ -34,9 +34,11 @@ mod receiver;
 mod redrive;
 mod repeats;
 mod runs_admin;
+mod scopes;
 #[path = "../../../store/tests/common/scratch.rs"]
 mod scratch;
 mod socket;
+mod stored_keys;
 mod streams;
 mod traces;
 mod typos;

@@ -8,6 +8,8 @@ use super::show::{error_line, policy_origin};
 use crate::client::{Client, Send, escaped};
 use crate::{exit::Failed, output, when};
 use ending::ending;
+use redrive_azolla::{ANY_ERROR, fits_as_any_error};
+use redrive_policy::dialect::Dialect;
 use redrive_policy::lab::explain::{because, headline, summary, time_line};
 use redrive_policy::lab::replay::Step;
 use redrive_policy::{Bounds, Failure, Mismatch, Moment, Outcome, Policy, Reason, Span, Verdict};
@@ -154,9 +156,19 @@ fn push_failure(out: &mut String, job: &Value, policy: &Policy, failure: &Failur
     if failure.policy.is_some() {
         out.push_str(&format!("    With the worker's own policy: {}.\n", in_short(policy)));
     }
-    for sentence in because(policy, &failure_of(policy, verdict, error), step) {
+    let met = failure_of(policy, verdict, error);
+    for sentence in because(policy, &met, step).into_iter().chain(any_error(job, policy, verdict, met.type_name)) {
         out.push_str(&format!("    {sentence}\n"));
     }
+}
+
+/// Why the rule of a task fits an error that it does not name, where Azolla's clients have created the task.
+fn any_error(job: &Value, policy: &Policy, verdict: &Verdict, type_name: &str) -> Option<String> {
+    let rule = policy.rules.get(verdict.rule?)?;
+    let is_azolla = job["redrive"]["policy_from"]["dialect"] == Dialect::Azolla.name();
+    (is_azolla && fits_as_any_error(&rule.matcher, type_name)).then(|| {
+        format!("{ANY_ERROR} in its list of errors to retry stands for every type in tasks of Azolla's clients.")
+    })
 }
 
 /// The policy in a line: how often, and how long it waits.

@@ -15,7 +15,7 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> JsonResponse {
     JsonResponse::json(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "backend": app.backend,
-        "api_key_required": !app.keys.is_empty(),
+        "api_key_required": !app.guard.is_open(),
         "allow_test_directives": app.test_directives,
         "lease_seconds": lease.secs(),
         "timeout_seconds": timeout.map(|timeout| timeout.secs()),

@@ -1,5 +1,6 @@
 //! Which jobs there are, all about one of them, cancelling it, and redriving it.
 
+use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::ojs::envelope::{push_bare_job, push_job, push_members};
@@ -147,11 +148,12 @@ pub(crate) async fn cancel(
 /// Redrives a job that has ended, dead letter or not, to run again as if it were new.
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(id): Path<String>,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let id = id_in_path(&id)?;
     let members = payload.members_or_none()?;
     let job = app.engine.job(id).await?;
-    dead::redriven(&app, &members, &job).await
+    dead::redriven(&app, &caller, &members, &job).await
 }

@@ -1,11 +1,12 @@
 //! Queues with their numbers.
 
 use super::history::latency;
+use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::ojs::lists::{Pages, named_page};
 use crate::ojs::names::queue_in_path;
-use crate::ojs::queues::{changed_at, counts, no_such_queue, own_queues, pause_named, resume_named, status};
+use crate::ojs::queues::{changed_at, counts, no_such_queue, pause_named, queues_for, resume_named, status};
 use crate::request::{Payload, Query};
 use crate::response::JsonResponse;
 use axum::extract::{Path, State};
@@ -18,8 +19,12 @@ use std::sync::Arc;
 const LATELY: i64 = 5;
 
 /// `GET /admin/queues`.
-pub(crate) async fn queues(State(app): State<Arc<App>>, query: Query) -> Result<JsonResponse, ApiError> {
-    let queues = own_queues(&app).await?;
+pub(crate) async fn queues(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: Query,
+) -> Result<JsonResponse, ApiError> {
+    let queues = queues_for(&app, &caller).await?;
     let (page, shown) = named_page(&query, Pages::Numbered, &app.limits, &queues, |queue| &queue.name)?;
     let items: Vec<Value> = page.iter().map(|queue| shown_queue(&app, queue)).collect();
     let mut out = b"{\"items\":".to_vec();

@@ -14,6 +14,7 @@ pub(crate) use stats::stats;
 use super::envelope::{flattened, push_job, push_members};
 use super::lists::{Asked, Pages};
 use super::names::id_in_path;
+use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::app::App;
 use crate::request::{Payload, Query};
@@ -58,18 +59,25 @@ pub(crate) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) ->
 
 pub(crate) async fn retry(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(id): Path<String>,
     payload: Payload,
 ) -> Result<JsonResponse, ApiError> {
     let id = id_in_path(&id)?;
     let members = payload.members_or_none()?;
     let job = dead(&app, id).await?;
-    redriven(&app, &members, &job).await
+    redriven(&app, &caller, &members, &job).await
 }
 
 /// Redrives a job, with what the request wants to be different, and answers what it has become.
-pub(super) async fn redriven(app: &App, members: &Members<'_>, job: &Job) -> Result<JsonResponse, ApiError> {
+pub(super) async fn redriven(
+    app: &App,
+    caller: &Caller,
+    members: &Members<'_>,
+    job: &Job,
+) -> Result<JsonResponse, ApiError> {
     let redrive = revise::redrive(app, members, job)?;
+    caller.check_queues(redrive.spec.iter().map(|spec| &*spec.queue))?;
     let job = app.engine.redrive(job.id, redrive).await?.job;
     let mut members = Vec::with_capacity(1_024);
     push_members(&mut members, &job, app);

@@ -128,6 +128,7 @@ impl EventStream {
             tokio::select! {
                 biased;
                 () = stop_of(self.app.stopping.clone()) => return self.stop(),
+                () = self.app.guard.invalid(&self.app.engine, &self.wanted.caller) => return self.refuse(),
                 () = sleep_until(heartbeat) => return self.beat().await,
                 // The sender lives as long as the engine.
                 _ = self.arrivals.changed() => sleep_until(looked + BREATHER).await,
@@ -189,6 +190,15 @@ impl EventStream {
         ":heartbeat\n\n".to_owned()
     }
 
+    /// The key of the client is not valid any more: when it calls again, it is told so.
+    fn refuse(&mut self) -> String {
+        self.ended = true;
+        let mut text = String::new();
+        let data = json!({ "message": "the key is not valid any more" });
+        push_event(&mut text, &id_here(&self.app, self.seen), "unauthorized", &data);
+        text
+    }
+
     fn stop(&mut self) -> String {
         self.ended = true;
         let mut text = String::new();
@@ -199,7 +209,7 @@ impl EventStream {
 }
 
 fn recent(app: &App, wanted: &Wanted, after: u64, limit: usize) -> RecentEvents {
-    app.engine.events_since(after, app.limits.stream_events, limit, |event| wanted.channel.fits(event))
+    app.engine.events_since(after, app.limits.stream_events, limit, |event| wanted.fits(event))
 }
 
 /// Writes what was found, and before it how much is missing.

@@ -4,9 +4,10 @@ mod body;
 mod follow;
 mod progress;
 
-use super::events::{STATE_CHANGED, id_of, read_types};
+use super::events::{STATE_CHANGED, id_of, may_see, read_types};
 use super::names::{id_in_path, queue_in_path};
 use super::queues::no_such_queue;
+use crate::access::Caller;
 use crate::api_error::{ApiError, Code};
 use crate::app::App;
 use crate::edge::EVENT_STREAM;
@@ -42,6 +43,8 @@ enum Channel {
 /// Which events a stream has, and in which words.
 #[derive(Clone, Debug)]
 struct Wanted {
+    /// Who is told.
+    caller: Caller,
     channel: Channel,
     /// The types; absent for all.
     types: Option<Vec<&'static str>>,
@@ -68,6 +71,10 @@ impl Channel {
 }
 
 impl Wanted {
+    fn fits(&self, event: &Event) -> bool {
+        self.channel.fits(event) && may_see(&self.caller, event)
+    }
+
     /// Every event of the real-time words is a change of state.
     fn is_of_type(&self, type_name: &str) -> bool {
         self.types.as_ref().is_none_or(|types| types.contains(&type_name) || types.contains(&STATE_CHANGED))
@@ -80,6 +87,7 @@ impl Wanted {
 
 pub(crate) async fn of_channel(
     State(app): State<Arc<App>>,
+    caller: Caller,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -92,35 +100,43 @@ pub(crate) async fn of_channel(
             return Err(ApiError::invalid(vec![Problem::new("?channel", found, CHANNELS)]));
         }
     };
-    open(app, channel, Words::Events, &headers, &query).await
+    open(app, caller, channel, Words::Events, &headers, &query).await
 }
 
 pub(crate) async fn of_job(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    open(app, Channel::Job(id_in_path(&id)?), Words::Changes, &headers, &query).await
+    open(app, caller, Channel::Job(id_in_path(&id)?), Words::Changes, &headers, &query).await
 }
 
 pub(crate) async fn of_queue(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    open(app, Channel::Queue(Arc::from(name)), Words::Changes, &headers, &query).await
+    open(app, caller, Channel::Queue(Arc::from(name)), Words::Changes, &headers, &query).await
 }
 
 async fn open(
     app: Arc<App>,
+    caller: Caller,
     channel: Channel,
     words: Words,
     headers: &HeaderMap,
     query: &Query,
 ) -> Result<Response, ApiError> {
-    let wanted = Wanted { types: types(query, &channel)?, channel, words };
+    match &channel {
+        Channel::All => {}
+        Channel::Queue(name) => caller.check_queues([&**name])?,
+        Channel::Job(id) => caller.check_jobs(&app, &[*id]).await?,
+    }
+    let wanted = Wanted { types: types(query, &channel)?, caller, channel, words };
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(|_| {
         let most = app.limits.streams;
         ApiError::new(Code::RateLimited, format!("{most} event streams are open already (limits.streams)"))

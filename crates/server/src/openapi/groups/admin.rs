@@ -1,7 +1,7 @@
 //! For operators: jobs, numbers, maintenance, backups.
 
 use crate::api_error::Code::{Conflict, Duplicate, NotConfigured, NotFound, RateLimited, ValidationError};
-use crate::openapi::operation::{Group, get, post};
+use crate::openapi::operation::{Group, delete, get, post};
 
 pub(super) const ADMIN: Group = Group {
     name: "Operation",
@@ -37,6 +37,20 @@ pub(super) const ADMIN: Group = Group {
             .takes("MaintenanceOrder")
             .gives(&[(200, "Maintenance")])
             .fails(&[Conflict, RateLimited]),
+        get("/ojs/v1/admin/keys", "API keys: what they may do, where, and until when").gives(&[(200, "KeyList")]),
+        post("/ojs/v1/admin/keys", "Make an API key")
+            .about("The secret is in this answer only. The first key closes the server for callers without one.")
+            .takes("KeyRequest")
+            .gives(&[(201, "KeyWithSecret")])
+            .fails(&[Conflict, Duplicate, NotConfigured]),
+        post("/ojs/v1/admin/keys/{name}/rotate", "Give an API key a new secret")
+            .about("The secret is in this answer only.")
+            .may_take("KeyRotation")
+            .gives(&[(200, "KeyWithSecret")])
+            .fails(&[NotFound, Conflict]),
+        delete("/ojs/v1/admin/keys/{name}", "Revoke an API key, also for requests that are open")
+            .gives(&[(200, "KeyRevoked")])
+            .fails(&[NotFound, Conflict]),
         post("/ojs/v1/admin/backup", "Copy the store into the folder for backups")
             .may_take("BackupOrder")
             .gives(&[(200, "BackupAnswer")])

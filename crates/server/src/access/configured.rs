@@ -1,7 +1,7 @@
-//! Who may call: holders of one of the server's keys.
+//! The keys in the settings of a server. Each of them may do everything.
 
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ pub const SHORTEST_KEY: usize = 32;
 /// The header in which Exosphere's SDK sends its key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// The keys of a server. Without any, every client may call.
+/// The keys in the settings of a server.
 #[derive(Clone, Default)]
 pub struct ApiKeys(Vec<Box<[u8]>>);
 
@@ -42,30 +42,44 @@ impl ApiKeys {
         Ok(Self(keys.into_iter().map(|key| key.as_bytes().into()).collect()))
     }
 
-    /// Whether no key is needed.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a request may pass.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
-        if self.0.is_empty() {
-            return true;
+    /// The number of the key that a request presents, from 1, if it presents one of these.
+    pub(super) fn find(&self, presented: &Presented<'_>) -> Option<usize> {
+        let mut found = None;
+        for (index, known) in self.0.iter().enumerate() {
+            for value in presented.values() {
+                if same(known, value) {
+                    found = Some(index + 1);
+                }
+            }
         }
-        let value = |name: HeaderName| headers.get(name).map(|value| value.as_bytes()).unwrap_or_default();
-        let (scheme, key) = value(AUTHORIZATION).split_at_checked(7).unwrap_or_default();
-        let (mut bearer, mut plain) = (false, false);
-        for known in &self.0 {
-            bearer |= same(known, key);
-            plain |= same(known, value(API_KEY));
-        }
-        plain || bearer && scheme.eq_ignore_ascii_case(b"bearer ")
+        found
+    }
+}
+
+/// What a request presents as its key: as a bearer, and as Exosphere's SDK does.
+pub(super) struct Presented<'h>([Option<&'h [u8]>; 2]);
+
+impl<'h> Presented<'h> {
+    pub(super) fn read(headers: &'h HeaderMap) -> Self {
+        let value = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+        let bearer = value(AUTHORIZATION).and_then(|value| value.split_at_checked(7));
+        let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+        Self([bearer.map(|(_, key)| key), value(API_KEY)])
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &'h [u8]> {
+        self.0.into_iter().flatten()
     }
 }
 
 /// Whether two keys are the same, in a time that does not depend on where they differ.
-fn same(known: &[u8], given: &[u8]) -> bool {
+pub(super) fn same(known: &[u8], given: &[u8]) -> bool {
     let mut difference = known.len() ^ given.len();
     for (index, byte) in known.iter().enumerate() {
         let other = given.get(index).copied().unwrap_or(0);
@@ -83,7 +97,7 @@ mod tests {
     fn admits(keys: &ApiKeys, value: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, value.parse().unwrap());
-        keys.admit(&headers)
+        keys.find(&Presented::read(&headers)).is_some()
     }
 
     #[test]
@@ -96,11 +110,11 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.insert(API_KEY, KEY.parse().unwrap());
-        assert!(keys.admit(&headers));
+        let finds = |headers: &HeaderMap| keys.find(&Presented::read(headers));
+        assert_eq!(finds(&headers), Some(1));
         headers.insert(API_KEY, format!("Bearer {KEY}").parse().unwrap());
-        assert!(!keys.admit(&headers));
-        assert!(!keys.admit(&HeaderMap::new()));
-        assert!(ApiKeys::default().admit(&HeaderMap::new()));
+        assert_eq!(finds(&headers), None);
+        assert_eq!(finds(&HeaderMap::new()), None);
     }
 
     #[test]
