@@ -4,8 +4,8 @@
 //! a job has one lease at a time, and what has ended stays ended.
 //!
 //! Once with one server on its own folder, once with three on one PostgreSQL, which crashes too. The same again with
-//! workflows and schedules, each step and each slot of which is one job; with unique jobs and limits; and with
-//! webhooks, whose every event is delivered or dead.
+//! workflows and schedules, each step and each slot of which is one job; with unique jobs and limits; with
+//! webhooks, whose every event is delivered or dead; and with a thousand flows, each of which ends with its Result.
 //!
 //! `CRASH_ROUNDS` and `CRASH_SEED` set how often and in which order; `scripts/crash` runs many more.
 //! The seed decides the jobs, the workers and the moments of the kills; where in its work a kill meets
@@ -18,6 +18,7 @@ mod check;
 #[allow(dead_code, reason = "these tests stop their database, and do not share it")]
 mod cluster;
 mod embedded;
+mod flows;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod ledger;

@@ -1,7 +1,7 @@
 //! Webhooks on servers that are killed: every event that a subscription was owed is delivered at least once, signed, or
 //! is dead at its subscription.
 
-mod receiver;
+pub(crate) mod receiver;
 
 use crate::check::all_jobs;
 use crate::cluster::Cluster;

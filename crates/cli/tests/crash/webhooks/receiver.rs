@@ -75,29 +75,43 @@ impl Receiver {
     }
 }
 
+/// A request that has arrived.
+pub(crate) struct Request {
+    pub(crate) path: String,
+    /// By name, in lower case.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Reads a request.
+pub(crate) fn request(stream: &TcpStream) -> std::io::Result<Request> {
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut headers = BTreeMap::new();
+    loop {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if let Some((name, value)) = line.trim_end().split_once(": ") {
+            headers.insert(name.to_lowercase(), value.to_owned());
+        }
+    }
+    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Request { path, headers, body })
+}
+
 impl Shared {
     fn answer(&self, stream: &TcpStream) -> std::io::Result<()> {
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        let mut reader = BufReader::new(stream);
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        let mut headers = BTreeMap::new();
-        loop {
-            line.clear();
-            if reader.read_line(&mut line)? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            if line == "\r\n" {
-                break;
-            }
-            if let Some((name, value)) = line.trim_end().split_once(": ") {
-                headers.insert(name.to_lowercase(), value.to_owned());
-            }
-        }
-        let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
+        let Request { path, headers, body } = request(stream)?;
         let takes = path == GOOD || (path == FLAKY && self.recovered.load(Ordering::SeqCst));
         // It counts as taken before the server can know: what it never learns of is sent again.
         self.arrived(&path, &headers, &body, takes);
