@@ -32,8 +32,24 @@ fn a_backup_of_a_running_store_has_all_that_was_acknowledged() {
     }
 }
 
+/// Ends the threads beside a check, also where the check fails: the scope waits for them.
+struct StopWhenDone<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDone<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Makes backups while jobs are written two by two: each has all that was acknowledged, and no half of a batch.
-pub(crate) fn check_whole(count: usize, disk: &SimDisk, written: &AtomicUsize, backup: impl Fn(&str) -> Findings) {
+pub(crate) fn check_whole(
+    count: usize,
+    disk: &SimDisk,
+    written: &AtomicUsize,
+    stop: &AtomicBool,
+    backup: impl Fn(&str) -> Findings,
+) {
+    let _stop = StopWhenDone(stop);
     for number in 0..count {
         let to = format!("/backup{number}");
         let before = written.load(Ordering::SeqCst);
@@ -58,8 +74,7 @@ fn a_backup_while_others_write_and_compact_is_whole() {
                 written.fetch_add(2, Ordering::SeqCst);
             }
         });
-        check_whole(30, &disk, &written, |to| store.backup(to, &mut |_| {}).unwrap());
-        stop.store(true, Ordering::SeqCst);
+        check_whole(30, &disk, &written, &stop, |to| store.backup(to, &mut |_| {}).unwrap());
     });
 }
 

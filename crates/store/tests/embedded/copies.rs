@@ -59,8 +59,7 @@ fn a_backup_beside_a_store_that_writes_and_compacts_is_whole() {
                 store.compact().unwrap();
             }
         });
-        check_whole(20, &disk, &written, |to| copy(&disk, to).unwrap());
-        stop.store(true, Ordering::SeqCst);
+        check_whole(20, &disk, &written, &stop, |to| copy(&disk, to).unwrap());
     });
 }
 
